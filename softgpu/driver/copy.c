@@ -124,7 +124,7 @@ enum copy_side soft_copy_side_of(uint64_t address)
 	if (range) {
 		enum block_kind kind = ((const struct block *)range->owner)->kind;
 
-		side = kind == BLOCK_HOST || kind == BLOCK_ALIAS ? COPY_HOST : COPY_DEVICE;
+		side = kind == BLOCK_HOST ? COPY_HOST : COPY_DEVICE;
 	}
 	pthread_rwlock_unlock(&memory_lock);
 	return side;

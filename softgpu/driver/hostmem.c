@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pinned host memory.  What cuMemHostAlloc gives lies in the window, so that its device address
- * is its own.  Registered memory lies elsewhere: if it is shared memory, the window gets a
- * second mapping of it when its device address is asked for; a kernel cannot reach private
- * memory.
+ * Pinned host memory.  Its device address is its own: what cuMemHostAlloc gives lies in the
+ * window; registered memory lies elsewhere, where the interpreter looks when an address is not
+ * in the window.
  */
 #include "softgpu/driver/softgpu.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #define ALLOC_FLAGS                                                                            \
 	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
@@ -88,8 +86,12 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		ret = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	else if (!ranges_insert(&memory_registered, start, bytesize, reg))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
-	else
+	else if (ptx_outside_add(start, bytesize))
 		context_ref(context);
+	else {
+		ranges_remove(&memory_registered, start);
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	pthread_rwlock_unlock(&memory_lock);
 	if (ret)
 		free(reg);
@@ -99,24 +101,6 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
 	return cuMemHostRegister_v2(p, bytesize, Flags);
-}
-
-/* memory_lock_taking() was called. */
-static void alias_drop(struct registered *reg)
-{
-	struct range *range;
-
-	if (!reg->alias)
-		return;
-	range = ranges_find(&memory_blocks, reg->alias_start);
-	if (range) {
-		struct block *block = range->owner;
-
-		ranges_remove(&memory_blocks, reg->alias_start);
-		context_unref(block->context);
-		free(block);
-	}
-	memory_decommit(reg->alias_start, reg->alias_span);
 }
 
 CUresult cuMemHostUnregister(void *p)
@@ -138,50 +122,12 @@ CUresult cuMemHostUnregister(void *p)
 		struct registered *reg = range->owner;
 
 		ranges_remove(&memory_registered, reg->start);
-		alias_drop(reg);
+		ptx_outside_remove(reg->start);
 		context_unref(reg->context);
 		free(reg);
 	}
 	memory_unlock_taking();
 	return ret;
-}
-
-/* A second mapping of the pages of REG; only shared memory can be mapped twice. */
-static CUresult alias_make(struct registered *reg)
-{
-	uint64_t first = reg->start & ~(PAGE - 1);
-	uint64_t span = ((reg->start + reg->size + PAGE - 1) & ~(PAGE - 1)) - first;
-	uint64_t at;
-	struct block *block = calloc(1, sizeof(*block));
-
-	if (!block)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	at = ranges_gap(&memory_blocks, span, PAGE, memory_window.base + GRANULE,
-		memory_window.base + memory_window.span);
-	*block = (struct block){.kind = BLOCK_ALIAS,
-		.start = at,
-		.size = span,
-		.span = span,
-		.device = reg->context->device,
-		.context = reg->context};
-	if (!at || !ranges_insert(&memory_blocks, at, span, block)) {
-		free(block);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	/* Old size 0: the mapping is doubled and not moved. */
-	if (mremap(pointer(first), 0, span, MREMAP_MAYMOVE | MREMAP_FIXED, pointer(at)) ==
-		MAP_FAILED) {
-		ranges_remove(&memory_blocks, at);
-		free(block);
-		log_note("registered memory at 0x%llx is private: a kernel cannot reach it",
-			(unsigned long long)reg->start);
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	context_ref(reg->context);
-	reg->alias_start = at;
-	reg->alias_span = span;
-	reg->alias = at + (reg->start - first);
-	return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
@@ -197,21 +143,11 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_rwlock_wrlock(&memory_lock);
 	range = ranges_find(&memory_blocks, address);
-	if (range && ((struct block *)range->owner)->kind == BLOCK_HOST) {
+	if ((range && ((struct block *)range->owner)->kind == BLOCK_HOST) ||
+		ranges_find(&memory_registered, address))
 		*pdptr = address;
-	} else {
-		range = ranges_find(&memory_registered, address);
-		if (!range) {
-			ret = CUDA_ERROR_INVALID_VALUE;
-		} else {
-			struct registered *reg = range->owner;
-
-			if (!reg->alias)
-				ret = alias_make(reg);
-			if (!ret)
-				*pdptr = reg->alias + (address - reg->start);
-		}
-	}
+	else
+		ret = CUDA_ERROR_INVALID_VALUE;
 	pthread_rwlock_unlock(&memory_lock);
 	return ret;
 }

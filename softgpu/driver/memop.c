@@ -69,18 +69,6 @@ static void value_drop(struct op *op)
 	free(op);
 }
 
-/* The device address of what may be given as a host address too: registered memory. */
-static uint64_t device_address(uint64_t address)
-{
-	CUdeviceptr alias;
-
-	if (!memory_in_window(address) &&
-		cuMemHostGetDevicePointer_v2(&alias, (void *)(uintptr_t)address, 0) ==
-			CUDA_SUCCESS)
-		return alias;
-	return address;
-}
-
 static CUresult value_submit(CUstream handle, CUdeviceptr address, uint64_t value,
 	unsigned flags, bool wide, bool wait)
 {
@@ -90,7 +78,6 @@ static CUresult value_submit(CUstream handle, CUdeviceptr address, uint64_t valu
 
 	if (ret)
 		return ret;
-	address = device_address(address);
 	if (address % (wide ? 8 : 4) || !memory_mapped(address, wide ? 8 : 4) ||
 		flags & ~(wait ? 3u | CU_STREAM_WAIT_VALUE_FLUSH : 1u))
 		ret = CUDA_ERROR_INVALID_VALUE;

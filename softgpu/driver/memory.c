@@ -221,21 +221,27 @@ void memory_release_context(const struct CUctx_st *context)
 			continue;
 		}
 		ranges_remove(&memory_registered, reg->start);
+		ptx_outside_remove(reg->start);
 		context_unref(reg->context);
 		free(reg);
 	}
 	memory_unlock_taking();
 }
 
-/* A block covers it whole, or mappings do one after another. */
+/* A block covers it whole, or mappings do one after another; or it is registered host memory.
+ */
 bool memory_mapped_locked(uint64_t address, uint64_t size)
 {
 	struct block *block;
 
 	if (size == 0)
 		return true;
-	if (!memory_in_window(address) ||
-		size > memory_window.base + memory_window.span - address)
+	if (!memory_in_window(address)) {
+		const struct range *range = ranges_find(&memory_registered, address);
+
+		return range && size <= range->start + range->size - address;
+	}
+	if (size > memory_window.base + memory_window.span - address)
 		return false;
 	block = block_find(address);
 	if (!block)

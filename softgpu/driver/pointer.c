@@ -69,7 +69,7 @@ static struct known know(uint64_t address)
 			.found = true,
 			.type = CU_MEMORYTYPE_HOST,
 			.start = reg->start,
-			.address = reg->alias ? reg->alias + (address - reg->start) : 0,
+			.address = address,
 			.host = address,
 			.size = reg->size,
 			.context = reg->context,

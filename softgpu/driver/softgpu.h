@@ -187,7 +187,6 @@ uint64_t ranges_gap(const struct ranges *ranges, uint64_t size, uint64_t align, 
 enum block_kind {
 	BLOCK_DEVICE,	   /* cuMemAlloc, pools, module globals */
 	BLOCK_HOST,	   /* cuMemHostAlloc: pinned memory, reachable by kernels */
-	BLOCK_ALIAS,	   /* the device's view of registered shared memory */
 	BLOCK_RESERVATION, /* cuMemAddressReserve */
 };
 struct block {
@@ -208,8 +207,6 @@ struct registered {
 	size_t size;
 	unsigned flags;
 	struct CUctx_st *context;
-	uint64_t alias; /* device address of START, or 0 */
-	uint64_t alias_start, alias_span;
 };
 extern pthread_rwlock_t memory_lock;
 extern struct ranges memory_blocks;	/* of struct block, in the window */

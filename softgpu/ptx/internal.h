@@ -324,6 +324,8 @@ void ptx_barriers_check(struct ptx_block *b);
 void ptx_cluster_check(struct ptx_group *g);
 
 /* Memory: the host pointer of a generic address, or a fault. */
+/* Whether [address, address + size) lies in one range of ptx_outside_add. */
+bool ptx_outside(uint64_t address, size_t size);
 void *ptx_generic(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, uint64_t address,
 	size_t size);
 

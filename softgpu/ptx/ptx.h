@@ -51,6 +51,12 @@ struct ptx_window {
  * CPU that this process may use). */
 int ptx_init(const struct ptx_window *window, unsigned threads);
 
+/* Memory of the process outside of the window that kernels may reach too (host memory that was
+ * registered), where an access costs a lookup.  The caller keeps it mapped, and lets no two
+ * ranges overlap.  False: no memory for the list. */
+bool ptx_outside_add(uint64_t base, uint64_t span);
+void ptx_outside_remove(uint64_t base);
+
 /* Gives `size` bytes of zeroed device memory in the window (for the module's globals), or 0. */
 typedef uint64_t (*ptx_allocate)(void *arg, size_t size, size_t align);
 

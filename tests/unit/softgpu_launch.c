@@ -544,6 +544,7 @@ static void running_kernels_see_the_host_and_can_be_ended(void **state)
 	CUmodule module;
 	CUstream stream;
 	CUdeviceptr d, never;
+	static volatile int registered;
 	volatile int *stop;
 	void *params[] = {&d};
 
@@ -561,6 +562,15 @@ static void running_kernels_see_the_host_and_can_be_ended(void **state)
 	is(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	__atomic_store_n(stop, 1, __ATOMIC_RELEASE);
 	ok(cuStreamSynchronize(stream));
+	/* Registered memory, outside of the window, as well; not once it is unregistered. */
+	ok(cuMemHostRegister((void *)(uintptr_t)&registered, sizeof(registered), 0));
+	d = (uintptr_t)&registered;
+	ok(cuLaunchKernel(forever, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+	usleep(20000);
+	is(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	__atomic_store_n(&registered, 1, __ATOMIC_RELEASE);
+	ok(cuStreamSynchronize(stream));
+	ok(cuMemHostUnregister((void *)(uintptr_t)&registered));
 	ok(cuMemAlloc(&never, 4));
 	d = never;
 	ok(cuLaunchKernel(forever, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));

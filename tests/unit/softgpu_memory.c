@@ -368,7 +368,7 @@ static void pinned_and_registered(void **state)
 	ok(cuMemFreeHost(pinned));
 	is(cuMemFreeHost(pinned), CUDA_ERROR_INVALID_VALUE);
 
-	/* Shared memory that is registered has a device address: the same pages. */
+	/* Registered memory, shared or private, is the device's at its own address. */
 	fd = memfd_create("test", 0);
 	assert_true(fd >= 0 && ftruncate(fd, (off_t)page) == 0);
 	shared = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -376,6 +376,7 @@ static void pinned_and_registered(void **state)
 	ok(cuMemHostRegister(shared, page, CU_MEMHOSTREGISTER_DEVICEMAP));
 	is(cuMemHostRegister(shared, page, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	ok(cuMemHostGetDevicePointer(&d, shared + 4, 0));
+	assert_true(d == (uintptr_t)(shared + 4));
 	ok(cuMemsetD32(d, 99, 1));
 	ok(cuStreamSynchronize(NULL));
 	assert_int_equal(shared[4], 99);
@@ -385,10 +386,13 @@ static void pinned_and_registered(void **state)
 	munmap(shared, page);
 	close(fd);
 
-	/* Private memory can be pinned for copies, but a kernel cannot reach it. */
 	private = malloc(3 * page);
 	ok(cuMemHostRegister(private, 3 * page, 0));
-	is(cuMemHostGetDevicePointer(&d, private, 0), CUDA_ERROR_NOT_SUPPORTED);
+	ok(cuMemHostGetDevicePointer(&d, private, 0));
+	ok(cuMemsetD8(d + 3 * page - 1, 7, 1));
+	is(cuMemsetD8(d + 3 * page, 7, 1), CUDA_ERROR_INVALID_VALUE);
+	ok(cuStreamSynchronize(NULL));
+	assert_int_equal(private[3 * page - 1], 7);
 	ok(cuMemHostUnregister(private));
 	free(private);
 }

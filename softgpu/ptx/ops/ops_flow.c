@@ -382,7 +382,7 @@ OP(isspacep, "isspacep", "x")
 	const struct ptx_module *module = w->block->run->module;
 
 	switch (i->imm) {
-	case 'G': PUT_PRED(d, a[l] - wb < ws); break;
+	case 'G': PUT_PRED(d, a[l] - wb < ws || ptx_outside(a[l], 1)); break;
 	case 'C':
 		PUT_PRED(d, module->const_bytes && a[l] - module->block < module->block_bytes);
 		break;

@@ -31,6 +31,21 @@ _Noreturn __attribute__((noinline, cold)) static void blame(struct ptx_warp *w,
 	bad_address(w, i, ad[0], size, space);
 }
 
+/* Global addresses that are not all in the window: whether each is legal nevertheless. */
+__attribute__((noinline, cold)) static bool outside(
+	const struct ptx_warp *w, const uint64_t *ad, size_t size)
+{
+	EACH(w->mask)
+	{
+		uint64_t at = ad[l] - w->window_base;
+
+		if (ad[l] % size || ((at >= w->window_span || w->window_span - at < size) &&
+					    !ptx_outside(ad[l], size)))
+			return false;
+	}
+	return true;
+}
+
 /* The address of each lane as a host pointer, for `size` bytes; lanes not in the mask get that
  * of one that is.  True when the lanes lie side by side. */
 INLINE bool resolve(struct ptx_warp *w, const struct ptx_ins *i, char space, size_t size,
@@ -88,6 +103,8 @@ INLINE bool resolve(struct ptx_warp *w, const struct ptx_ins *i, char space, siz
 					w, i, l, PTX_SHARED_BASE + ad[l], size);
 				return false;
 			}
+			if (space == 'G' && outside(w, ad, size))
+				return false;
 			blame(w, i, ad, base, span, size,
 				space == 'S'   ? "shared"
 				: space == 'G' ? "global"

@@ -111,6 +111,8 @@ void *ptx_generic(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, ui
 	if (address - w->window_base < w->window_span &&
 		w->window_span - (address - w->window_base) >= size)
 		return (void *)(uintptr_t)address;
+	if (!space && ptx_outside(address, size))
+		return (void *)(uintptr_t)address;
 	if (space == PTX_SHARED_BASE && at < (UINT64_C(1) << 32)) {
 		const struct ptx_group *group = w->block->group;
 		uint32_t rank = (uint32_t)(at >> PTX_RANK_SHIFT);
