@@ -33,7 +33,7 @@ static int make_folders(const char *path, struct error *error)
 
 /* The lock, of the file that stands there now (not one that its last owner removed). fd or
  * -EWOULDBLOCK: another one has it. */
-static int lock_take(const char *path, struct error *error)
+static int lock_acquire(const char *path, struct error *error)
 {
 	for (;;) {
 		cleanup_close int fd =
@@ -82,7 +82,7 @@ static int lock_wait(
 	int fd;
 
 	for (;;) {
-		fd = lock_take(instance->lock, error);
+		fd = lock_acquire(instance->lock, error);
 		if (fd != -EWOULDBLOCK)
 			return fd;
 		if (is_served(instance, kind))

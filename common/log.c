@@ -30,7 +30,7 @@ void log_limit(unsigned a_second)
 }
 
 /* Whether one more line may be written; *dropped: how many were not, since the last. */
-static int log_take(time_t now, unsigned *dropped)
+static int log_may_write(time_t now, unsigned *dropped)
 {
 	int may;
 
@@ -82,7 +82,7 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 	if (level > log_level)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (!log_take(now.tv_sec, &dropped))
+	if (!log_may_write(now.tv_sec, &dropped))
 		return;
 	if (dropped)
 		log_event(LOG_WARN, "log.dropped", "lines=%u", dropped);

@@ -28,7 +28,7 @@ static bool outbound_stripe(
 	struct outbound *out, struct stripes *stripes, const struct ring_entry *entry)
 {
 	struct frame_header header = entry->header;
-	unsigned stripe = stripes_take(stripes, entry->bulk, entry->bulk_bytes);
+	unsigned stripe = stripes_queue(stripes, entry->bulk, entry->bulk_bytes);
 
 	if (!stripe)
 		return false;
@@ -48,7 +48,7 @@ int outbound_gather(
 	while (out->count <= OUTBOUND_IOV - 2 &&
 		out->used <= sizeof(out->buffer) - RING_ENTRY_MAX && bulk < OUTBOUND_BULK) {
 		struct ring_entry entry;
-		int ret = ring_take(ring, out->buffer + out->used, &entry, error);
+		int ret = ring_pop(ring, out->buffer + out->used, &entry, error);
 
 		if (ret < 0)
 			return ret;

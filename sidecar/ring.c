@@ -104,7 +104,7 @@ static int ring_check(
 	return 0;
 }
 
-int ring_take(
+int ring_pop(
 	struct ring *ring, unsigned char *buffer, struct ring_entry *entry, struct error *error)
 {
 	struct frame_header *header = &entry->header;

@@ -16,7 +16,7 @@
 #include "protocol/wire/frame.h"
 #include "sidecar/segment.h"
 
-/* What one entry needs at most in the buffer that ring_take fills. */
+/* What one entry needs at most in the buffer that ring_pop fills. */
 #define RING_ENTRY_MAX (sizeof(struct frame_header) + FRAME_BODY_MAX)
 
 struct ring {
@@ -50,7 +50,7 @@ bool ring_waiting(const struct ring *ring);
 
 /* Takes one entry: header and body into buffer (RING_ENTRY_MAX bytes), the rest by pointer. 1;
  * 0 where there is none; -EPROTO with *error saying what the app did wrong. */
-int ring_take(struct ring *ring, unsigned char *buffer, struct ring_entry *entry,
+int ring_pop(struct ring *ring, unsigned char *buffer, struct ring_entry *entry,
 	struct error *error);
 
 /* The agent has taken over everything up to SEQ: releases it. -EPROTO where it cannot have. */

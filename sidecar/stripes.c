@@ -162,7 +162,7 @@ static bool stripe_put(struct stripe *stripe, const unsigned char *bytes, uint32
 	return true;
 }
 
-unsigned stripes_take(struct stripes *stripes, const unsigned char *bytes, uint32_t n)
+unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint32_t n)
 {
 	if (!stripes->possible || n < STRIPE_LEAST)
 		return 0;

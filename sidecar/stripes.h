@@ -60,7 +60,7 @@ void stripes_init(struct stripes *stripes, struct link *link, const struct sessi
 
 /* Takes N bytes at BYTES, which must stay until the agent has acknowledged the frame. The
  * stripe's number, or 0: they go over the link. */
-unsigned stripes_take(struct stripes *stripes, const unsigned char *bytes, uint32_t n);
+unsigned stripes_queue(struct stripes *stripes, const unsigned char *bytes, uint32_t n);
 
 /* Nothing is being sent: shared memory may go. */
 bool stripes_idle(const struct stripes *stripes);

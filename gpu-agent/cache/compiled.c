@@ -253,7 +253,7 @@ static int open_kept(const struct agent_config *config)
 	return root < 0 ? -1 : open_folder(root, "kept");
 }
 
-void compiled_give(const struct agent_config *config, pid_t worker, const char *tenant)
+void compiled_begin(const struct agent_config *config, pid_t worker, const char *tenant)
 {
 	cleanup_close int kept = -1, from = -1, own = -1, to = -1;
 	struct amount amount = {0};

@@ -38,7 +38,7 @@ void compiled_open(struct agent_config *config);
 void compiled_close(const struct agent_config *config);
 
 /* The worker begins a session of that tenant. */
-void compiled_give(const struct agent_config *config, pid_t worker, const char *tenant);
+void compiled_begin(const struct agent_config *config, pid_t worker, const char *tenant);
 /* The worker is gone; `tenant` is "" where it had no session. */
 void compiled_end(const struct agent_config *config, pid_t worker, const char *tenant);
 

@@ -127,7 +127,7 @@ static void take_tokens(struct front *front, int fd)
 		log_error("tokens.lost", "text=\"%s\"", fd < 0 ? "no memfd" : error.text);
 		return;
 	}
-	tenants_take(front, &fresh.tokens);
+	tenants_replace(front, &fresh.tokens);
 	memset(&fresh, 0, sizeof(fresh));
 }
 

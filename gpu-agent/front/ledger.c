@@ -11,7 +11,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 }
 
 /* *amount -= bytes; false, and zero, where that is not there. */
-static bool take_away(struct ledger *ledger, const char *what, uint64_t *amount, uint64_t bytes)
+static bool subtract(struct ledger *ledger, const char *what, uint64_t *amount, uint64_t bytes)
 {
 	if (bytes <= *amount) {
 		*amount -= bytes;
@@ -81,7 +81,7 @@ void ledger_context_add(struct ledger *ledger, const uint64_t bytes[HANDOFF_DEVI
 void ledger_context_remove(struct ledger *ledger, const uint64_t bytes[HANDOFF_DEVICES])
 {
 	for (uint32_t d = 0; d < ledger->device_count; d++)
-		take_away(ledger, "contexts", &ledger->devices[d].contexts, bytes[d]);
+		subtract(ledger, "contexts", &ledger->devices[d].contexts, bytes[d]);
 }
 
 void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used)
@@ -109,7 +109,7 @@ static uint64_t room_for(
 }
 
 /* bytes: within room_for, so no sum can pass the device's total. */
-static void give(
+static void lease_add(
 	struct ledger *ledger, struct ledger_account *account, uint32_t device, uint64_t bytes)
 {
 	account->lease[device] += bytes;
@@ -144,7 +144,7 @@ static uint64_t idle_share(
 static void no_longer_idle(
 	struct ledger *ledger, struct ledger_account *account, uint32_t device)
 {
-	take_away(ledger, "idle", &ledger->devices[device].idle, account->idle[device]);
+	subtract(ledger, "idle", &ledger->devices[device].idle, account->idle[device]);
 	account->idle[device] = 0;
 }
 
@@ -159,7 +159,7 @@ void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t
 		uint64_t bytes = less(less(initial, share), room_for(ledger, account, d));
 
 		bytes -= bytes % LEDGER_GRANULE;
-		give(ledger, account, d, bytes);
+		lease_add(ledger, account, d, bytes);
 		account->idle[d] = bytes;
 		ledger->devices[d].idle += bytes;
 	}
@@ -178,17 +178,17 @@ uint64_t ledger_grow(
 		return account->lease[device];
 	more = less(account->lease[device], unasked(ledger, account, device));
 	more = less(more - more % LEDGER_GRANULE, room);
-	give(ledger, account, device, wanted > more ? wanted : more);
+	lease_add(ledger, account, device, wanted > more ? wanted : more);
 	return account->lease[device];
 }
 
 void ledger_close(struct ledger *ledger, struct ledger_account *account)
 {
 	for (uint32_t d = 0; d < ledger->device_count; d++) {
-		if (!take_away(ledger, "leased", &ledger->devices[d].leased, account->lease[d]))
+		if (!subtract(ledger, "leased", &ledger->devices[d].leased, account->lease[d]))
 			account->quarantined = true;
 		for (struct ledger_budget *b = account->budget; b; b = b->parent)
-			take_away(ledger, "budget", &b->lease[d], account->lease[d]);
+			subtract(ledger, "budget", &b->lease[d], account->lease[d]);
 		no_longer_idle(ledger, account, d);
 		account->lease[d] = 0;
 	}

@@ -569,7 +569,7 @@ int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd)
 	return session->transport->handoff(session->worker->handoff.fd, &h, sizeof(h), &fd, 1);
 }
 
-void pool_untake(struct front *front, struct pool_worker *worker)
+void pool_release(struct front *front, struct pool_worker *worker)
 {
 	worker->session = NULL;
 	if (worker->state == WORKER_TAKEN)

@@ -75,7 +75,7 @@ int pool_hand_over(
 	struct front *front, struct session *session, const int *fds, unsigned count);
 int pool_hand_over_stripe(struct session *session, uint32_t stripe, int fd);
 /* A TAKEN worker whose session did not come about is READY again. */
-void pool_untake(struct front *front, struct pool_worker *worker);
+void pool_release(struct front *front, struct pool_worker *worker);
 /* Tells a worker to end, and the supervisor to kill it if it does not. */
 void pool_stop(
 	struct front *front, struct pool_worker *worker, uint32_t status, const char *text);

@@ -82,7 +82,7 @@ static void give_up(struct front *front, struct session *session, const char *wh
 	quota_close_account(front, session);
 	set_free(front, session);
 	if (worker)
-		pool_untake(front, worker);
+		pool_release(front, worker);
 }
 
 /* Before the hand-over the client has nothing to say: bytes are a fault, the end is the end. */
@@ -134,7 +134,7 @@ uint32_t session_may(const struct front *front, const struct hello_from *from,
 	return quota_may(front, from->hello, text);
 }
 
-static struct session *take_free(struct front *front)
+static struct session *session_alloc(struct front *front)
 {
 	for (uint32_t i = 0; i < front->config->max_sessions; i++)
 		if (front->sessions[i].state == SESSION_FREE)
@@ -158,7 +158,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 		snprintf(text, 192, "%s", front->pool.text);
 		return STATUS_NOT_READY;
 	}
-	session = take_free(front); /* session_may counted: there is one */
+	session = session_alloc(front); /* session_may counted: there is one */
 	if (token_random(session->id, sizeof(session->id), &error) ||
 		token_random(session->secret, sizeof(session->secret), &error) ||
 		events_watch(&front->events, &session->commands, fd, EPOLLIN | EPOLLRDHUP,

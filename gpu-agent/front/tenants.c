@@ -60,7 +60,7 @@ static bool admit(struct tenants *tenants, const struct agent_tenant *wanted)
 	return true;
 }
 
-void tenants_take(struct front *front, const struct agent_tokens *tokens)
+void tenants_replace(struct front *front, const struct agent_tokens *tokens)
 {
 	struct tenants *tenants = front->tenants;
 
@@ -80,7 +80,7 @@ int tenants_open(struct front *front, struct error *error)
 	front->tenants = calloc(1, sizeof(*front->tenants));
 	if (!front->tenants)
 		return error_set(error, ENOMEM, "a table of tenants");
-	tenants_take(front, &front->config->tokens);
+	tenants_replace(front, &front->config->tokens);
 	return 0;
 }
 

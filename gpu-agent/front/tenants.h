@@ -29,7 +29,7 @@ int tenants_open(struct front *front, struct error *error);
 void tenants_close(struct front *front);
 
 /* The tokens of a file that was read again; those of before are no longer good. */
-void tenants_take(struct front *front, const struct agent_tokens *tokens);
+void tenants_replace(struct front *front, const struct agent_tokens *tokens);
 
 /* Whose the token is; NULL: nobody's. Without tokens (insecure) everybody is one tenant. */
 struct tenant *tenants_find(struct front *front, const char token[AGENT_TOKEN_MAX + 1]);

@@ -181,7 +181,7 @@ static void begin_session(struct supervisor *s, pid_t pid, const char *tenant)
 		return;
 	snprintf(child->tenant, sizeof(child->tenant), "%.*s", (int)sizeof(child->tenant) - 1,
 		tenant);
-	compiled_give(s->config, pid, child->tenant);
+	compiled_begin(s->config, pid, child->tenant);
 }
 
 static void handle_front(struct supervisor *s)

@@ -81,7 +81,7 @@ static bool ask_front(struct worker *w, uint32_t device, uint64_t bytes)
 	return true;
 }
 
-static CUresult extra_take(struct worker *w, uint32_t device, uint64_t bytes)
+static CUresult extra_lease(struct worker *w, uint32_t device, uint64_t bytes)
 {
 	struct worker_device *d = &w->devices[device];
 
@@ -92,7 +92,7 @@ static CUresult extra_take(struct worker *w, uint32_t device, uint64_t bytes)
 	return CUDA_SUCCESS;
 }
 
-static void extra_give(struct worker *w, uint32_t device, uint64_t bytes)
+static void extra_unlease(struct worker *w, uint32_t device, uint64_t bytes)
 {
 	w->devices[device].extra -= bytes;
 	w->devices[device].lease += bytes;
@@ -102,7 +102,7 @@ CUresult extra_context(struct worker *w, uint16_t context, uint32_t device)
 {
 	uint64_t bytes =
 		w->config->driver == DRIVER_SOFTWARE ? CONTEXT_SOFTWARE_BYTES : CONTEXT_BYTES;
-	CUresult status = extra_take(w, device, bytes);
+	CUresult status = extra_lease(w, device, bytes);
 
 	if (status)
 		return status;
@@ -118,7 +118,7 @@ void extra_context_gone(struct worker *w, uint16_t context)
 
 	for (int i = 0; i < EXTRA_LIMITS; i++)
 		bytes += extras[context].most[i];
-	extra_give(w, extras[context].device, bytes);
+	extra_unlease(w, extras[context].device, bytes);
 	memset(&extras[context], 0, sizeof(extras[context]));
 }
 
@@ -175,13 +175,13 @@ static CUresult set_limit(CUlimit limit, size_t value)
 	bytes = beyond(context, (enum extra_limit)which, limit, value);
 	if (bytes > extras[context].most[which])
 		more = bytes - extras[context].most[which];
-	status = more ? extra_take(w, extras[context].device, more) : CUDA_SUCCESS;
+	status = more ? extra_lease(w, extras[context].device, more) : CUDA_SUCCESS;
 	if (status)
 		return status;
 	worker_use(w, context); /* a stripe that came meanwhile may have left another */
 	status = driver_set_limit(limit, value);
 	if (status)
-		extra_give(w, extras[context].device, more);
+		extra_unlease(w, extras[context].device, more);
 	else
 		extras[context].most[which] += more;
 	return status;

@@ -15,7 +15,7 @@
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
-CUresult fence_event(struct worker *w, uint16_t context, CUevent *event)
+CUresult fence_event_get(struct worker *w, uint16_t context, CUevent *event)
 {
 	CUresult status;
 
@@ -27,7 +27,7 @@ CUresult fence_event(struct worker *w, uint16_t context, CUevent *event)
 	return status ? status : w->cuda.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 }
 
-void fence_event_give(struct worker *w, uint16_t context, CUevent event)
+void fence_event_put(struct worker *w, uint16_t context, CUevent event)
 {
 	enum { KEEP = 1024 };
 
@@ -88,7 +88,7 @@ static void fence_event_end(struct worker *w, struct pending_event *e)
 	if (heir)
 		heir->ours = heir->adopted = true;
 	else
-		fence_event_give(w, e->context, e->event);
+		fence_event_put(w, e->context, e->event);
 }
 
 void fence_free(struct worker *w, struct pending *p)
@@ -115,12 +115,12 @@ static CUresult fence_record(
 		at->ours = false;
 		return CUDA_SUCCESS;
 	}
-	status = fence_event(w, stream->context, &at->event);
+	status = fence_event_get(w, stream->context, &at->event);
 	if (status)
 		return status;
 	status = w->cuda.cuEventRecord(at->event, stream->stream);
 	if (status) {
-		fence_event_give(w, stream->context, at->event);
+		fence_event_put(w, stream->context, at->event);
 		return status;
 	}
 	at->stream = stream;

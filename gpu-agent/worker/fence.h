@@ -54,8 +54,8 @@ struct pending {
 };
 
 /* An event without timing, from the pool or made; the driver's error where there is none. */
-CUresult fence_event(struct worker *w, uint16_t context, CUevent *event);
-void fence_event_give(struct worker *w, uint16_t context, CUevent event);
+CUresult fence_event_get(struct worker *w, uint16_t context, CUevent *event);
+void fence_event_put(struct worker *w, uint16_t context, CUevent event);
 struct pending *fence_new(struct worker *w, enum pending_what what, uint16_t context);
 CUresult fence_stream(struct worker *w, struct pending *p, struct worker_stream *stream);
 /* context 0: the streams of all contexts */

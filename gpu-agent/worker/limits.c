@@ -31,7 +31,7 @@ static bool limits_mark(struct worker *w, struct worker_stream *stream)
 		return true;
 	if (stream->mark && w->cuda.cuEventQuery(stream->mark) == CUDA_ERROR_NOT_READY)
 		return false;
-	if (!stream->mark && fence_event(w, stream->context, &stream->mark))
+	if (!stream->mark && fence_event_get(w, stream->context, &stream->mark))
 		stream->mark = NULL;
 	else
 		w->cuda.cuEventRecord(stream->mark, stream->stream);
@@ -55,7 +55,7 @@ void limits_work(struct worker *w, struct worker_stream *stream)
 void limits_stream_gone(struct worker *w, struct worker_stream *stream)
 {
 	if (stream->mark)
-		fence_event_give(w, stream->context, stream->mark);
+		fence_event_put(w, stream->context, stream->mark);
 	stream->mark = NULL;
 	if (w->deep == stream)
 		w->deep = NULL;

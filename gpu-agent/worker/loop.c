@@ -186,7 +186,7 @@ static bool loop_call(struct worker *w, bool behind)
 }
 
 /* Deals with the complete frame. false: it has to wait. */
-static bool loop_take(struct worker *w)
+static bool loop_handle(struct worker *w)
 {
 	bool behind = stash_behind(w);
 
@@ -236,9 +236,9 @@ static bool loop_stripe_there(struct worker *w)
 }
 
 /* The frame's payload, from its stripe. false: not there yet, or the session is over. */
-static bool loop_stripe_take(struct worker *w)
+static bool loop_stripe_receive(struct worker *w)
 {
-	int ret = stripe_take(w->stripes[w->receiver.payload_stripe],
+	int ret = stripe_receive(w->stripes[w->receiver.payload_stripe],
 		w->receiver.payload_missing, &w->receiver.payload, &w->receiver.range);
 
 	if (ret == -EPROTO)
@@ -279,7 +279,7 @@ static bool loop_parse(struct worker *w)
 	if (w->receiver.payload_stripe && !loop_stripe_there(w))
 		return false;
 	if (payload && !w->receiver.payload_stripe) {
-		w->receiver.range = staging_take(w, &w->in, payload, &w->receiver.payload);
+		w->receiver.range = staging_alloc(w, &w->in, payload, &w->receiver.payload);
 		w->receiver.payload_waits = !w->receiver.range;
 		if (!w->receiver.range)
 			return false; /* the GPU is behind: the socket waits */
@@ -333,7 +333,7 @@ static bool loop_receive(struct worker *w)
 				 got;
 
 			if (w->receiver.payload_stripe) {
-				if (!loop_stripe_take(w))
+				if (!loop_stripe_receive(w))
 					return progress;
 				progress = true;
 				continue;
@@ -346,7 +346,7 @@ static bool loop_receive(struct worker *w)
 			progress = true;
 		}
 		if (w->receiver.have_frame) {
-			if (!loop_take(w))
+			if (!loop_handle(w))
 				return progress;
 			progress = true;
 			continue;

@@ -22,7 +22,7 @@ int staging_open(struct worker *w, struct staging *s)
 	return s->ranges ? 0 : -1;
 }
 
-struct staging_range *staging_take(
+struct staging_range *staging_alloc(
 	struct worker *w, struct staging *s, uint32_t n, unsigned char **bytes)
 {
 	uint32_t need = (n + STAGING_ALIGN - 1) & ~(STAGING_ALIGN - 1);
@@ -56,13 +56,13 @@ CUresult staging_busy(
 	struct worker *w, struct staging_range *range, uint16_t context, CUstream stream)
 {
 	CUevent event;
-	CUresult status = fence_event(w, context, &event);
+	CUresult status = fence_event_get(w, context, &event);
 
 	if (status)
 		return status;
 	status = w->cuda.cuEventRecord(event, stream);
 	if (status) {
-		fence_event_give(w, context, event);
+		fence_event_put(w, context, event);
 		return status;
 	}
 	range->event = event;
@@ -74,7 +74,7 @@ void staging_range_forget(struct worker *w, struct staging_range *range, uint16_
 {
 	if (!range->event || range->context != context)
 		return;
-	fence_event_give(w, context, range->event);
+	fence_event_put(w, context, range->event);
 	range->event = NULL;
 	staging_done(range);
 }
@@ -85,7 +85,7 @@ void staging_forget(struct worker *w, struct staging *s, uint16_t context)
 		staging_range_forget(w, &s->ranges[(s->first + i) % STAGING_RANGES], context);
 }
 
-bool staging_free(struct worker *w, struct staging_range *range)
+bool staging_idle(struct worker *w, struct staging_range *range)
 {
 	if (atomic_load_explicit(&range->done, memory_order_acquire))
 		return true;
@@ -95,7 +95,7 @@ bool staging_free(struct worker *w, struct staging_range *range)
 	if (w->cuda.cuEventQuery(range->event) == CUDA_ERROR_NOT_READY)
 		return false;
 	/* Done, or the context is broken: nobody reads it any more. */
-	fence_event_give(w, range->context, range->event);
+	fence_event_put(w, range->context, range->event);
 	range->event = NULL;
 	return true;
 }
@@ -105,7 +105,7 @@ void staging_reap(struct worker *w, struct staging *s)
 	while (s->count) {
 		struct staging_range *range = &s->ranges[s->first];
 
-		if (!staging_free(w, range))
+		if (!staging_idle(w, range))
 			return;
 		s->used -= range->bytes;
 		s->first = (s->first + 1) % STAGING_RANGES;

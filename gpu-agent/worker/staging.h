@@ -37,7 +37,7 @@ struct staging {
 
 int staging_open(struct worker *w, struct staging *s);
 /* NULL: no room now. */
-struct staging_range *staging_take(
+struct staging_range *staging_alloc(
 	struct worker *w, struct staging *s, uint32_t n, unsigned char **bytes);
 void staging_done(struct staging_range *range);
 /* Busy until what was put on `stream` so far is done. */
@@ -48,6 +48,6 @@ void staging_reap(struct worker *w, struct staging *s);
 void staging_forget(struct worker *w, struct staging *s, uint16_t context);
 void staging_range_forget(struct worker *w, struct staging_range *range, uint16_t context);
 /* Nobody reads it any more. */
-bool staging_free(struct worker *w, struct staging_range *range);
+bool staging_idle(struct worker *w, struct staging_range *range);
 
 #endif

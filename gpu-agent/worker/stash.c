@@ -139,7 +139,7 @@ static bool stash_serve_first(struct worker *w, struct stash *s)
 			return false;
 		if (payload)
 			w->receiver.range =
-				staging_take(w, &w->in, payload, &w->receiver.payload);
+				staging_alloc(w, &w->in, payload, &w->receiver.payload);
 		if (payload && !w->receiver.range)
 			return false;
 		if (payload)

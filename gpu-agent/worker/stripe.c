@@ -136,7 +136,7 @@ void stripe_open(struct worker *w, uint32_t number, int fd)
 	log_debug("lane.open", "lane=%u", number);
 }
 
-int stripe_take(
+int stripe_receive(
 	struct stripe *stripe, uint32_t n, unsigned char **bytes, struct staging_range **range)
 {
 	struct stripe_slot *slot = &stripe->slots[stripe->taken % STRIPE_SLOTS];
@@ -195,7 +195,7 @@ void stripes_reap(struct worker *w)
 			continue;
 		freed = atomic_load_explicit(&stripe->freed, memory_order_relaxed);
 		while (freed != stripe->taken &&
-			staging_free(w, &stripe->slots[freed % STRIPE_SLOTS].range))
+			staging_idle(w, &stripe->slots[freed % STRIPE_SLOTS].range))
 			freed++;
 		if (freed == atomic_load_explicit(&stripe->freed, memory_order_relaxed))
 			continue;

@@ -44,7 +44,7 @@ void stripe_open(struct worker *w, uint32_t number, int fd);
 /* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
  * not there yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another
  * length. */
-int stripe_take(
+int stripe_receive(
 	struct stripe *stripe, uint32_t n, unsigned char **bytes, struct staging_range **range);
 /* Before sleeping on stripe->wake: false where there is no need to. stripe_awake: afterwards.
  */

@@ -37,7 +37,7 @@ static int take(struct bench *b)
 {
 	uint64_t tail = atomic_load(&b->page.tail);
 	struct ring_entry entry;
-	int ret = ring_take(&b->ring, b->out, &entry, NULL);
+	int ret = ring_pop(&b->ring, b->out, &entry, NULL);
 
 	must(tail - b->ring.taken <= SIZE || ret < 0);
 	must(b->ring.taken - b->ring.released <= SIZE);

@@ -60,7 +60,7 @@ static bool has(pid_t worker, const char *name, const char *text)
 static void begin(pid_t worker, const char *tenant)
 {
 	assert_int_equal(mkdir(in("%s/%d", config.compiled, worker), 0700), 0);
-	compiled_give(&config, worker, tenant);
+	compiled_begin(&config, worker, tenant);
 }
 
 static int start(void **state)
@@ -122,7 +122,7 @@ static void links_are_not_followed(void **state)
 	/* The worker's own folder as a link: nothing is written through it. */
 	compiled_end(&config, 6, "");
 	assert_int_equal(symlink(base, in("%s/7", config.compiled)), 0);
-	compiled_give(&config, 7, "links");
+	compiled_begin(&config, 7, "links");
 	assert_int_equal(access(in("%s/plain", base), F_OK), -1);
 	compiled_end(&config, 7, "links");
 	assert_int_equal(access(in("%s/secret", base), F_OK), 0);

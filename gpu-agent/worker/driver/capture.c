@@ -34,10 +34,10 @@ static void capture_mark(struct worker *w, struct worker_stream *stream)
 	CUevent event;
 
 	if (stream->before || stream->work == stream->clean || capture_of(w, stream) ||
-		fence_event(w, stream->context, &event))
+		fence_event_get(w, stream->context, &event))
 		return;
 	if (w->cuda.cuEventRecord(event, stream->stream)) {
-		fence_event_give(w, stream->context, event);
+		fence_event_put(w, stream->context, event);
 		return;
 	}
 	stream->before = event;
@@ -53,12 +53,12 @@ static void capture_prepare(struct worker *w, struct worker_stream *stream)
 }
 
 /* Streams that do not capture any more need no such event. */
-static void capture_settle(struct worker *w)
+static void capture_drop_events(struct worker *w)
 {
 	for (struct worker_stream *s = w->streams; s; s = s->next)
 		if (s->before && !capture_of(w, s)) {
 			if (!fence_adopt(w, s->before))
-				fence_event_give(w, s->context, s->before);
+				fence_event_put(w, s->context, s->before);
 			s->before = NULL;
 		}
 }
@@ -76,7 +76,7 @@ CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r)
 		capture_prepare(w, stream);
 	status = w->cuda.cuStreamWaitEvent(stream->stream, event, req->Flags);
 	if (w->captures)
-		capture_settle(w);
+		capture_drop_events(w);
 	return status;
 }
 
@@ -190,7 +190,7 @@ CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
 	if (!status)
 		w->captures++;
 	else
-		capture_settle(w);
+		capture_drop_events(w);
 	return status;
 }
 
@@ -211,7 +211,7 @@ CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
 	stream->capture = NULL;
 	graph->origin = NULL;
 	w->captures--;
-	capture_settle(w);
+	capture_drop_events(w);
 	if (!status)
 		status = graph_refresh(w, graph);
 	else if (!graph->kept)

@@ -164,7 +164,7 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* The loop has made sure that there is room (loop_can_serve). */
-	p->range = staging_take(w, &w->out, (uint32_t)n, &p->bytes);
+	p->range = staging_alloc(w, &w->out, (uint32_t)n, &p->bytes);
 	if (!p->range) {
 		fence_free(w, p);
 		return CUDA_ERROR_OUT_OF_MEMORY;

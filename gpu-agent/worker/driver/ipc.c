@@ -60,7 +60,7 @@ void ipc_forget(struct worker *w, uint32_t device, uint64_t address)
 }
 
 /* Everything that may touch the session's memory is done. */
-static CUresult ipc_settle(struct worker *w)
+static CUresult ipc_drain(struct worker *w)
 {
 	CUresult status = CUDA_SUCCESS;
 
@@ -117,7 +117,7 @@ static CUresult ipc_move(
 	/* cuMemCreate's: it is shared by cuMemExportToShareableHandle, if at all. */
 	if (d->mappings[first].of)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = ipc_settle(w);
+	status = ipc_drain(w);
 	if (!status)
 		status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(device));
 	if (status)

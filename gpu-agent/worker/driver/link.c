@@ -119,7 +119,7 @@ CUresult serve_vcudaLinkRead(struct worker *w, struct request *r)
 	if (!req->bytes || req->bytes > FRAME_CHUNK || req->offset > served->size ||
 		req->bytes > served->size - req->offset)
 		return CUDA_ERROR_INVALID_VALUE;
-	range = staging_take(w, &w->out, (uint32_t)req->bytes, &bytes);
+	range = staging_alloc(w, &w->out, (uint32_t)req->bytes, &bytes);
 	if (!range)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(bytes, (const char *)served->result + req->offset, req->bytes);

@@ -37,7 +37,7 @@ static struct upload **upload_find(struct worker *w, const uint8_t *digest, uint
 }
 
 /* Takes it out of the list; its bytes are the caller's. */
-static unsigned char *upload_take(struct worker *w, struct upload **at)
+static unsigned char *upload_pop(struct worker *w, struct upload **at)
 {
 	struct upload *upload = *at;
 	unsigned char *bytes = upload->bytes;
@@ -69,7 +69,7 @@ static struct upload *upload_new(
 	w->uploads.count++;
 	w->uploads.bytes += size;
 	while (w->uploads.count > UPLOADS || w->uploads.bytes > UPLOADS_BYTES)
-		free(upload_take(w, &w->uploads.first));
+		free(upload_pop(w, &w->uploads.first));
 	return upload;
 }
 
@@ -114,7 +114,7 @@ unsigned char *module_image(
 	*status = CUDA_SUCCESS;
 	if (!*at || (*at)->have != size)
 		return cache_read(w->config->cache_dir, digest, size);
-	image = upload_take(w, at);
+	image = upload_pop(w, at);
 	if (memcmp(SHA256(image, size, found), digest, 32)) {
 		free(image);
 		*status = CUDA_ERROR_INVALID_IMAGE;

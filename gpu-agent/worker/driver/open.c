@@ -22,7 +22,7 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	if (n > req->capacity)
 		return CUDA_ERROR_INVALID_VALUE;
-	range = staging_take(w, &w->out, (uint32_t)n, &bytes);
+	range = staging_alloc(w, &w->out, (uint32_t)n, &bytes);
 	if (!range)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memset(bytes, 0, n);

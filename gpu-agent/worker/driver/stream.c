@@ -39,7 +39,7 @@ CUresult stream_drop(struct worker *w, struct worker_stream *stream)
 
 	worker_capture_stream_gone(w, stream);
 	if (stream->before && !fence_adopt(w, stream->before))
-		fence_event_give(w, stream->context, stream->before);
+		fence_event_put(w, stream->context, stream->before);
 	limits_stream_gone(w, stream);
 	stream_forget(w, stream);
 	if (!status)

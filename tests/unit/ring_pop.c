@@ -92,7 +92,7 @@ static bool put(struct bench *b, uint8_t kind, uint16_t tag, const void *body, u
 
 static int take(struct bench *b)
 {
-	return ring_take(&b->ring, b->out, &b->entry, &b->error);
+	return ring_pop(&b->ring, b->out, &b->entry, &b->error);
 }
 
 static void test_in_order(void **state)
