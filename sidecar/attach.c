@@ -185,7 +185,7 @@ int attach_attach(struct channel *channel, const struct channel_request *request
 	uint32_t status;
 
 	answer = request_answer(request, 0, "");
-	answer.op = CHANNEL_PULSE;
+	answer.op = CHANNEL_HEARTBEAT;
 	if (answer_send(channel, &answer, &server->heartbeat.fd, 1) < 0)
 		return -ECONNRESET;
 	memcpy(channel->program, request->program, sizeof(channel->program));

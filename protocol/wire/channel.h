@@ -141,7 +141,7 @@ enum channel_op {
 		4, /* segment; frames that name it must be acknowledged before. No answer */
 	/* An answer, not a request: comes at once and before ATTACH's, which may take as long
 	 * as the agent does. fd [0]: struct channel_heartbeat */
-	CHANNEL_PULSE = 5,
+	CHANNEL_HEARTBEAT = 5,
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
 	   closes. */
 	CHANNEL_STATUS = 16, /* fd [0]: a memfd with JSON, `size` bytes */

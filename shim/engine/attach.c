@@ -156,7 +156,7 @@ static bool ask_to_join(
 		seconds = ATTACH_ANSWER_MS / 1000;
 	if (!attach_tell(request) || !receive(answer, fds, now + seconds * 1000000000ull))
 		return false;
-	if (answer->op != CHANNEL_PULSE)
+	if (answer->op != CHANNEL_HEARTBEAT)
 		return true;
 	heartbeat_open(fds[0]);
 	for (int i = 0; i < 2; i++)

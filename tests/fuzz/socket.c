@@ -185,7 +185,7 @@ static void app_hear(struct app *app, int ms)
 		}
 		shut(&fds[0]);
 		shut(&fds[1]);
-		if (n <= 0 || answer.op != CHANNEL_PULSE)
+		if (n <= 0 || answer.op != CHANNEL_HEARTBEAT)
 			return;
 	}
 }

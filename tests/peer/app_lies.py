@@ -207,16 +207,16 @@ class Strangers(unittest.TestCase):
             agent.close()
             sidecar.stop()
 
-    def test_the_pulse_is_not_the_programs_to_make(self):
+    def test_the_heartbeat_is_not_the_programs_to_make(self):
         with stage() as (agent, sidecar, app, session):
             with self.assertRaises(PermissionError):
-                mmap.mmap(app.pulse_fd, 4096)
+                mmap.mmap(app.heartbeat_fd, 4096)
             with self.assertRaises(PermissionError):
-                os.pwrite(app.pulse_fd, b"x", 8)
+                os.pwrite(app.heartbeat_fd, b"x", 8)
             with self.assertRaises(PermissionError):
-                os.ftruncate(app.pulse_fd, 0)
-            before = app.pulse[8:16]
-            wait_for(lambda: app.pulse[8:16] != before, 3, "beaten")
+                os.ftruncate(app.heartbeat_fd, 0)
+            before = app.heartbeat[8:16]
+            wait_for(lambda: app.heartbeat[8:16] != before, 3, "a heartbeat")
 
     def test_silent_ones_cost_nothing_for_long(self):
         agent = Agent()
@@ -249,7 +249,7 @@ class Strangers(unittest.TestCase):
                 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 s.connect(sidecar.path)
                 crowd.append(s)
-            self.assertLessEqual(threads(), 2)  # the main one and the pulse
+            self.assertLessEqual(threads(), 2)  # the main one and the heartbeat
             self.assertLess(sidecar.resident()["Pss_Anon"] - memory, 1024, "kB for all of them")
             app = App(sidecar.path)
             got = subprocess.run([os.path.join(BUILD, "bin", "vcuda-client"), "status",

@@ -31,7 +31,7 @@ SESSION_MAGIC = 0x4144554356
 REQUEST = struct.Struct("<IIIIQQiI64s")
 ANSWER = struct.Struct("<IIIIIIQQ64s128s256s")
 CHANNEL_MAGIC = 0x6C6E6863
-ATTACH, PIN, UNPIN, PULSE = 1, 3, 4, 5
+ATTACH, PIN, UNPIN, HEARTBEAT = 1, 3, 4, 5
 CHANNEL_VERSION = 2
 SLOT = 2048
 # struct channel_page: cache lines of their own
@@ -219,14 +219,14 @@ class App:
     def ask(self, op, segment=0, size=0, program=b"", version=CHANNEL_VERSION):
         self.tell(op, segment, size, program, version)
         answer = None
-        while not answer or answer[2] == PULSE:
+        while not answer or answer[2] == HEARTBEAT:
             data, fds, _, _ = socket.recv_fds(self.socket, ANSWER.size, 4)
             if not data:
                 raise EOFError
             answer = ANSWER.unpack(data)
-            if answer[2] == PULSE:
-                self.pulse = mmap.mmap(fds[0], 4096, prot=mmap.PROT_READ)
-                self.pulse_fd = fds[0]
+            if answer[2] == HEARTBEAT:
+                self.heartbeat = mmap.mmap(fds[0], 4096, prot=mmap.PROT_READ)
+                self.heartbeat_fd = fds[0]
         if answer[3]:
             raise Refused(answer[3], answer[10].rstrip(b"\0").decode())
         return answer, fds
@@ -309,7 +309,7 @@ class App:
     def close(self):
         self.socket.close()
         os.close(self.doorbell)
-        os.close(self.pulse_fd)
+        os.close(self.heartbeat_fd)
         os.close(self.fd)
 
 
