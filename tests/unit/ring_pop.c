@@ -2,7 +2,7 @@
  *
  * The ring's consumer: what honest producers write comes out in order and is released on
  * acknowledgement; what no honest producer writes is refused.  (The lies, one a test and
- * against the whole sidecar, are in tests/peer/app_lies.py.)
+ * against the whole sidecar, are in tests/peer/app_violations.py.)
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Addresses, listening, the loop transport, and links that break by a plan.  (native's
- * handshake is met by hand-made agents in tests/peer/agent_lies.py.)
+ * handshake is met by hand-made agents in tests/peer/agent_violations.py.)
  */
 #include <errno.h>
 #include <netinet/in.h>
