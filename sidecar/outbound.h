@@ -32,7 +32,7 @@ static inline bool outbound_empty(const struct outbound *out)
 	return out->first == out->count;
 }
 
-/* Only when empty. Entries gathered, or -EPROTO with *error: the app's lie; what stood before
+/* Only when empty. Entries gathered, or -EPROTO with *error: the violation; what stood before
  * it is gathered. */
 int outbound_gather(
 	struct outbound *out, struct ring *ring, struct stripes *stripes, struct error *error);

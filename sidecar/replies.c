@@ -34,7 +34,7 @@ void replies_answer(struct replies *replies, const struct frame_header *header,
 		wait_wake(&slot->answered);
 }
 
-static int lie(struct error *error, const struct frame_header *header, const char *text)
+static int violation(struct error *error, const struct frame_header *header, const char *text)
 {
 	return error_set(error, EPROTO,
 		"agent: %s (kind %u, tag %u, length %u, body %u, seq %llu)", text, header->kind,
@@ -50,15 +50,15 @@ static int replies_check(
 	uint32_t least = 0, most = 0;
 
 	if (header->magic != FRAME_MAGIC)
-		return lie(error, header, "wrong magic");
+		return violation(error, header, "wrong magic");
 	if (header->flags)
-		return lie(error, header, "flags");
+		return violation(error, header, "flags");
 	if (header->length < body || payload > FRAME_PAYLOAD_MAX)
-		return lie(error, header, "forged length");
+		return violation(error, header, "forged length");
 	switch (header->kind) {
 	case FRAME_REPLY:
 		if (!ring_waits(replies->ring, header->tag))
-			return lie(error, header, "a reply that nobody waits for");
+			return violation(error, header, "a reply that nobody waits for");
 		least = payload ? sizeof(struct frame_destination) : 0;
 		most = payload ? REPLIES_BODY_MAX : CHANNEL_SLOT_BODY;
 		break;
@@ -69,14 +69,14 @@ static int replies_check(
 	case FRAME_ACK:
 	case FRAME_PING:
 	case FRAME_PONG: break;
-	default: return lie(error, header, "unknown kind");
+	default: return violation(error, header, "unknown kind");
 	}
 	if (body < least || body > most)
-		return lie(error, header, "body of a wrong size");
+		return violation(error, header, "body of a wrong size");
 	if (payload && header->kind != FRAME_REPLY && header->kind != FRAME_DATA)
-		return lie(error, header, "a payload where none belongs");
+		return violation(error, header, "a payload where none belongs");
 	if (header->seq < replies->ring->acknowledged || header->seq > replies->ring->last)
-		return lie(error, header, "acknowledges what it cannot have");
+		return violation(error, header, "acknowledges what it cannot have");
 	return 0;
 }
 
@@ -153,7 +153,7 @@ static int replies_finish(struct replies *replies, struct error *error)
 		return ret;
 	replies->frames++;
 	return ring_acknowledge(replies->ring, header->seq)
-		       ? lie(error, header, "acknowledges what it cannot have")
+		       ? violation(error, header, "acknowledges what it cannot have")
 		       : 0;
 }
 

@@ -38,7 +38,7 @@
 #define RETRY_MAX (10000 * FRONT_MS)
 #define POOL_SLACK 64		       /* workers on their way out */
 #define STARTS_MAX 8		       /* at once: making a context is CPU work of the driver */
-#define DEVICE_MEMORY_MAX (1ull << 50) /* a larger one is a lie */
+#define DEVICE_MEMORY_MAX (1ull << 50) /* no GPU has more */
 #define DATAGRAMS_A_TURN 16
 /* A worker that has a session says something each second, whatever its driver does
  * (watchdog.c). It is ended after so many looks in which nothing came, which are worker_silence
@@ -260,7 +260,7 @@ static void worker_failed(
 	fail(front, text[0] ? text : "the worker failed and does not say why");
 }
 
-/* The libraries are all that outlives the session: a worker that lies has others opened. */
+/* The libraries are all that outlives the session: a hostile worker has others opened. */
 static void note_stats(struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
 	front->pool.libraries |= h->libraries & (LIBRARY_BITS - 1);

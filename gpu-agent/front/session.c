@@ -424,7 +424,7 @@ void session_ended(struct front *front, struct session *session)
 	set_free(front, session);
 }
 
-/* A counter of a worker only grows; one that does not is a lie and is left out. */
+/* A counter of a worker only grows; one that does not is wrong and is left out. */
 static void count_up(uint64_t *seen, uint64_t now, uint64_t *total)
 {
 	if (now > *seen) {

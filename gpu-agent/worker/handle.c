@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of names and the checks that serve functions stand on.  The first lie of a request
- * marks it refused; everything after it sees harmless zeros, and the driver is not called.
+ * The table of names and the checks that serve functions stand on.  The first violation in a
+ * request marks it refused; everything after it sees harmless zeros, and the driver is not
+ * called.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * awaited, and answers.  It never blocks in the driver while frames can arrive.
  *
  * Generated serve functions (gpu-agent/generated/cuda_serve.c) and the hand-written ones stand
- * on this header: worker_in, worker_handle … mark the request as refused on the first lie,
- * sticky, so that no sibling can forget a check.
+ * on this header: worker_in, worker_handle … mark the request as refused on the first
+ * violation, sticky, so that no sibling can forget a check.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_WORKER_H
 #define VCUDA_GPU_AGENT_WORKER_WORKER_H
@@ -30,7 +30,7 @@ struct request {
 	uint32_t payload_bytes;
 	unsigned char *answer; /* zeroed, ANSWER_MAX bytes: reply struct, then runs */
 	uint32_t answer_bytes; /* so far: starts at the op's reply size */
-	CUresult refused;      /* first lie found: what the call answers */
+	CUresult refused;      /* first violation found: what the call answers */
 	bool later;	       /* the serve function queued the answer itself */
 };
 

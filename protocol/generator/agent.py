@@ -302,7 +302,7 @@ def serve_header(api):
 def serve_source(api):
     out = text.head(
         "Serve functions: what the worker does with a frame.  Each finds what the frame names,\n"
-        "refuses once if anything was a lie, and calls the driver.  serve_vcuda… stand in\n"
+        "refuses once if anything violated the protocol, and calls the driver.  serve_vcuda… stand in\n"
         "gpu-agent/, written by hand; the libraries' functions have tables of their own.", None,
         ["<string.h>", "", '"gpu-agent/worker/worker.h"'] +
         text.includes(*(f"{family}_library.h" for family in api.libraries),

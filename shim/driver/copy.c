@@ -195,7 +195,7 @@ static CUresult flight_end(const struct rows *r, struct flight *f, uint64_t *seq
 	shim_wait_sent(&f->call, 0);
 	answered = f->call.slot != NULL;
 	if (!f->call.status && f->call.landed != n)
-		f->call.status = status_of(CAUSE_LIE);
+		f->call.status = status_of(CAUSE_VIOLATION);
 	if (!f->call.status && !f->direct) {
 		const unsigned char *from = shim_segment(f->bounce);
 		unsigned char *to = piece_host(r, &f->piece);

@@ -495,7 +495,7 @@ const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 		return NULL;
 	}
 	if (slot->body > CHANNEL_SLOT_BODY || slot->body < reply_bytes) {
-		call->status = status_of(CAUSE_LIE);
+		call->status = status_of(CAUSE_VIOLATION);
 		return NULL;
 	}
 	return slot->data;

@@ -25,7 +25,7 @@ static bool power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
-/* The part of the page that does not change. A sidecar that lies changes it all the same, so it
+/* The part of the page that does not change. A hostile sidecar changes it all the same, so it
  * is read once: what was checked is what is used. */
 static struct channel_page page_once(const struct channel_page *page)
 {

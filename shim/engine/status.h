@@ -12,7 +12,7 @@ enum status_cause {
 	CAUSE_UNREACHABLE,    /* a sidecar should be there but does not answer */
 	CAUSE_FOREIGN,	      /* what answers speaks another version */
 	CAUSE_LOST,	      /* the session is over and nobody said why */
-	CAUSE_LIE,	      /* an answer that cannot be */
+	CAUSE_VIOLATION,      /* an answer that cannot be */
 };
 
 CUresult status_of(enum status_cause cause);

@@ -7,7 +7,7 @@
  *
  *     L  ask for 64 MiB more; the grant comes back as text    E  say ENDED and exit
  *     K  die of SIGABRT                                       S  hear nothing any more
- *     W  lie: STATS of the wrong size                         T  say STATS
+ *     W  STATS of the wrong size                              T  say STATS
  *     H  share memory; the status comes back as text
  */
 #include <fcntl.h>

@@ -18,7 +18,7 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 GENERATED = os.path.join(ROOT, "protocol", "generated")
 SERVED = os.path.join(ROOT, "gpu-agent", "generated")
-FRAME, CALL, POST, RAW, HANDOFF, LANE, PLAIN = range(7)
+FRAME, CALL, POST, RAW, HANDOFF, STRIPE, PLAIN = range(7)
 WINDOW, GRANULE = 0x200000000000, 2 << 20
 PTX = b"""
 .version 7.0
@@ -86,8 +86,8 @@ def entries():
             yield name, body[5:] if body.startswith("wire_") else None, flags
 
 
-def record(op, body=b"", payload=b"", kind=FRAME, lane=0, context=1):
-    return struct.pack("<HBBHHHH", op, kind, lane, context, len(body), len(payload), 0) + body + \
+def record(op, body=b"", payload=b"", kind=FRAME, stripe=0, context=1):
+    return struct.pack("<HBBHHHH", op, kind, stripe, context, len(body), len(payload), 0) + body + \
         payload
 
 
@@ -222,7 +222,7 @@ def before(name):
     return out
 
 
-def settle():
+def drain():
     """Waits for all that was begun."""
     return say("vcudaSync", {"scope": 0, "handle": 0}, kind=CALL)
 
@@ -265,26 +265,26 @@ def worker_seeds():
         values, runs = special(name) or ({}, {})
         once = say(name, values, runs, payload_of(name, flags)) if struct_name == name else \
             record(OPS[name], pack(struct_name, values, runs), payload_of(name, flags))
-        yield name, begin() + before(name) + once + once + settle()
+        yield name, begin() + before(name) + once + once + drain()
         # What waits for a value would keep all behind it, and the session until its client ends.
         if "WaitValue" not in name and "BatchMemOp" not in name:
-            parts.append(before(name) + once + once + settle())
+            parts.append(before(name) + once + once + drain())
     for name, one in cudnn_bodies():
-        yield name, begin() + before("cudnn") + one + settle()
-        parts.append(before("cudnn") + one + settle())
+        yield name, begin() + before("cudnn") + one + drain()
+        parts.append(before("cudnn") + one + drain())
     yield from long_seeds(parts)
     ping, bye = record(32, kind=PLAIN), record(34, kind=PLAIN)
     yield "ping", begin() + ping + bye
     yield "raw", begin() + record(0, b"no frame begins here, whatever it says", kind=RAW)
-    lane = record(0, kind=LANE)
-    copy = say("vcudaCopyIn", *special("vcudaCopyIn"), payload=bytes(256), lane=1)
-    yield "lane", begin() + lane + copy + copy + settle()
-    yield "lane-missing", begin() + copy + settle()
+    stripe = record(0, kind=STRIPE)
+    copy = say("vcudaCopyIn", *special("vcudaCopyIn"), payload=bytes(256), stripe=1)
+    yield "stripe", begin() + stripe + copy + copy + drain()
+    yield "stripe-missing", begin() + copy + drain()
     for which in range(6):
         for with_fd in range(2):
             told = record(2 * which + with_fd, struct.pack("<IIII", 0, 1, 0, 0) + bytes(160),
                           kind=HANDOFF)
-            yield f"handoff-{which}-{with_fd}", begin() + told + settle()
+            yield f"handoff-{which}-{with_fd}", begin() + told + drain()
 
 
 # What a worker says (gpu-agent/handoff.h, the target's `kinds`), and the bytes of struct handoff
@@ -296,7 +296,7 @@ MEMORY = [0, 1, 2 << 20, 64 << 20, 64 << 30, 1 << 40, (1 << 64) - 1]
 def told(what, worker=0, device=0, memory=0, count=1, fds=0, shared=0):
     body = struct.pack("<IIIIQ", 0, count, device, 13000, memory) + bytes(32)
     body += struct.pack("<8Q", *range(1, 9)) + b"text".ljust(192, b"\0")
-    return record(SAYS.index(what) | shared << 8, body, lane=worker, context=fds)
+    return record(SAYS.index(what) | shared << 8, body, stripe=worker, context=fds)
 
 
 def handoff_seeds():
@@ -311,11 +311,11 @@ def handoff_seeds():
         yield f"lease-bytes-{memory}", told("lease", memory=memory) + told("lease", 1, memory=memory)
         yield f"share-bytes-{memory}", told("share", memory=memory, fds=1) + \
             told("want", 1, shared=1) + told("unshare", 1, shared=1) + told("unshare", shared=1)
-    yield "raw", record(0, b"short", kind=1) + record(0, bytes(8000), kind=1, lane=1)
+    yield "raw", record(0, b"short", kind=1) + record(0, bytes(8000), kind=1, stripe=1)
     for worker in range(3):
         yield f"exit-{worker}", told("lease", worker, memory=1 << 30) + \
-            record(0, kind=2, lane=worker) + told("stats", worker)
-        yield f"gone-{worker}", record(0, kind=3, lane=worker) + told("alive", worker)
+            record(0, kind=2, stripe=worker) + told("stats", worker)
+        yield f"gone-{worker}", record(0, kind=3, stripe=worker) + told("alive", worker)
 
 
 # The target `socket`: what an app and an agent say to the sidecar.
@@ -328,7 +328,7 @@ FRAMES = {"post": 1, "call": 2, "reply": 16, "data": 17, "update": 18, "upcall":
 
 def ask(what, segment=0, size=0, fds=0, welcome=0, status=0):
     body = struct.pack("<IQQiI", segment, size, 0, 1, 0) + b"seed".ljust(64, b"\0")
-    return record(ASKS.index(what), body, kind=ASK, lane=welcome, context=status or fds)
+    return record(ASKS.index(what), body, kind=ASK, stripe=welcome, context=status or fds)
 
 
 def socket_seeds():
@@ -371,11 +371,11 @@ def victim_seeds():
     right = record(0, kind=ANSWER)
     yield "right", right
     for call in range(12):  # as many as the program waits for
-        yield f"status-{call}", right * call + record(700, kind=ANSWER, lane=1)
-        yield f"deferred-{call}", right * call + record(719, kind=ANSWER, lane=2)
-        yield f"short-{call}", right * call + record(4, kind=ANSWER, lane=4)
-        yield f"long-{call}", right * call + record(65535, kind=ANSWER, lane=4)
-        yield f"payload-{call}", right * call + record(65535, kind=ANSWER, lane=8 | 15 << 4)
+        yield f"status-{call}", right * call + record(700, kind=ANSWER, stripe=1)
+        yield f"deferred-{call}", right * call + record(719, kind=ANSWER, stripe=2)
+        yield f"short-{call}", right * call + record(4, kind=ANSWER, stripe=4)
+        yield f"long-{call}", right * call + record(65535, kind=ANSWER, stripe=4)
+        yield f"payload-{call}", right * call + record(65535, kind=ANSWER, stripe=8 | 15 << 4)
         yield f"ones-{call}", right * call + record(0, b"\xff" * 64, kind=ANSWER, context=0)
         yield f"runs-{call}", right * call + record(0, struct.pack("<8I", *[2000, 200] * 4),
                                                     kind=ANSWER, context=0)
@@ -383,7 +383,7 @@ def victim_seeds():
         yield f"open-{at}", record(0, b"\xff" * 8, kind=OPEN, context=at) + right
     for at in range(0, 64, 4):
         yield f"join-{at}", record(0, b"\xff" * 4, kind=JOIN, context=at)
-    yield "join-short", record(0, kind=JOIN, lane=1)
+    yield "join-short", record(0, kind=JOIN, stripe=1)
     for at in range(0, 900, 24):
         yield f"page-{at}", right * 3 + record(0, b"\xff" * 8, kind=PAGE, context=at) + right
     for at in (16, 256, 17000, 20000, 33000):

@@ -1,5 +1,5 @@
 # The fuzz targets of the shim.  Its fat binary walker, whose corpus is what nvcc makes for the unit
-# tests of the software GPU; and all of it as the victim of a sidecar that lies.
+# tests of the software GPU; and all of it as the victim of a hostile sidecar.
 .PHONY: fuzz-shim replay-shim
 FUZZ_SECONDS ?= 30
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shim as the victim: a program that uses the driver's calls, joined to a sidecar that
- * lies. The program is a process of its own (forked.h); this one is the sidecar: it grants a
+ * The shim as the victim: a program that uses the driver's calls, joined to a hostile
+ * sidecar. The program is a process of its own (forked.h); this one is the sidecar: it grants a
  * segment, takes the ring's frames and answers each call as well as it can.  The input's
  * records say what is different in the next answer, in the segment, or in what the socket says.
  *
@@ -56,7 +56,7 @@ enum record_kind {
 static char folder[] = "/tmp/vcuda-fuzz-XXXXXX";
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-struct liar {
+struct hostile {
 	int listener, socket, doorbell;
 	unsigned char *base; /* the segment */
 	struct channel_page *page;
@@ -153,7 +153,7 @@ static void setup(void)
 	unsetenv("REMOTE_GPU_ADDRESS");
 }
 
-static void page_make(struct liar *l)
+static void page_make(struct hostile *l)
 {
 	*l->page = (struct channel_page){.magic = CHANNEL_MAGIC,
 		.version = CHANNEL_VERSION,
@@ -177,7 +177,7 @@ static void overlay(void *to, size_t size, size_t at, const uint8_t *body, size_
 		memcpy((char *)to + at, body, n < size - at ? n : size - at);
 }
 
-static void lose(struct liar *l)
+static void lose(struct hostile *l)
 {
 	l->page->lost = CUDA_ERROR_UNKNOWN;
 	atomic_store(&l->page->state, CHANNEL_LOST);
@@ -187,7 +187,8 @@ static void lose(struct liar *l)
 
 /* The next record if it is of that kind. What comes before it is done at once, or, of calls
  * that are over, left out. */
-static bool next_lie(struct liar *l, uint8_t kind, struct record *r, const uint8_t **body)
+static bool next_violation(
+	struct hostile *l, uint8_t kind, struct record *r, const uint8_t **body)
 {
 	for (;;) {
 		const uint8_t *bytes = l->bytes;
@@ -217,14 +218,14 @@ static bool next_lie(struct liar *l, uint8_t kind, struct record *r, const uint8
 }
 
 /* False: there will be no more. */
-static bool answer_request(struct liar *l)
+static bool answer_request(struct hostile *l)
 {
 	struct channel_request request;
 	struct channel_answer answer = {.magic = CHANNEL_MAGIC,
 		.version = CHANNEL_VERSION,
 		.mode = CHANNEL_POD,
 		.size = SEGMENT,
-		.agent = "liar:1"};
+		.agent = "hostile:1"};
 	const uint8_t *body;
 	struct record r;
 	int fds[2] = {-1, -1};
@@ -246,7 +247,7 @@ static bool answer_request(struct liar *l)
 		fds[0] = memfd_create("fuzz", MFD_CLOEXEC);
 		(void)!ftruncate(fds[0], request.size < 1 << 20 ? (off_t)request.size : 0);
 	}
-	if (next_lie(l, RECORD_ATTACH, &r, &body)) {
+	if (next_violation(l, RECORD_ATTACH, &r, &body)) {
 		overlay(&answer, sizeof(answer), r.context, body, r.body);
 		if (r.stripe & 1) { /* less than it says */
 			(void)!ftruncate(fds[1] >= 0 ? fds[1] : fds[0], 4096);
@@ -260,7 +261,7 @@ static bool answer_request(struct liar *l)
 	return true;
 }
 
-static uint32_t open_answer(struct liar *l, const struct wire_vcudaOpen *ask)
+static uint32_t open_answer(struct hostile *l, const struct wire_vcudaOpen *ask)
 {
 	struct {
 		struct open_info info;
@@ -269,7 +270,7 @@ static uint32_t open_answer(struct liar *l, const struct wire_vcudaOpen *ask)
 			  .driver_version = 13000,
 			  .device_count = 1,
 			  .device_bytes = sizeof(struct open_device)},
-		.device = {.name = "liar",
+		.device = {.name = "hostile",
 			.total_memory = 1ull << 34,
 			.window = DEVICE_AT,
 			.window_bytes = 1ull << 36,
@@ -279,13 +280,13 @@ static uint32_t open_answer(struct liar *l, const struct wire_vcudaOpen *ask)
 	struct record r;
 
 	memset(open.device.attribute_known, 0xff, sizeof(open.device.attribute_known));
-	if (next_lie(l, RECORD_OPEN, &r, &body))
+	if (next_violation(l, RECORD_OPEN, &r, &body))
 		overlay(&open, sizeof(open), r.context, body, r.body);
 	overlay(l->base, SEGMENT, ask->destination.offset, (const void *)&open, sizeof(open));
 	return sizeof(open);
 }
 
-static void answer_call(struct liar *l, const struct frame_header *h, const void *frame)
+static void answer_call(struct hostile *l, const struct frame_header *h, const void *frame)
 {
 	struct channel_slot *slot = (void *)(l->base + SLOTS_AT);
 	const struct wire_vcudaCopyOut *copy = frame;
@@ -301,7 +302,7 @@ static void answer_call(struct liar *l, const struct frame_header *h, const void
 		slot->payload = open_answer(l, frame);
 	else if (h->op == OP_vcudaCopyOut)
 		slot->payload = (uint32_t)(copy->width * copy->height * copy->depth);
-	if (next_lie(l, RECORD_ANSWER, &r, &body)) {
+	if (next_violation(l, RECORD_ANSWER, &r, &body)) {
 		overlay(slot->data, sizeof(slot->data), r.context, body, r.body);
 		if (r.stripe & 1)
 			slot->status = r.op;
@@ -317,7 +318,7 @@ static void answer_call(struct liar *l, const struct frame_header *h, const void
 }
 
 /* What is in the ring; its own app is honest here. */
-static void take_frames(struct liar *l)
+static void take_frames(struct hostile *l)
 {
 	uint64_t tail = atomic_load(&l->page->tail);
 
@@ -340,7 +341,7 @@ static void take_frames(struct liar *l)
 			(h.flags & FRAME_BULK ? sizeof(struct frame_bulk) : h.length - h.body);
 		bytes = (bytes + 15) & ~15ull;
 		frame += sizeof(h) + (h.flags & FRAME_BULK ? sizeof(struct frame_bulk) : 0);
-		if (h.magic != FRAME_MAGIC || bytes > left) /* our own lie came back */
+		if (h.magic != FRAME_MAGIC || bytes > left) /* our own bytes came back */
 			break;
 		l->head += bytes;
 		atomic_store(&l->page->head, l->head);
@@ -352,7 +353,7 @@ static void take_frames(struct liar *l)
 }
 
 /* False: the program has closed its end. */
-static bool turn(struct liar *l)
+static bool turn(struct hostile *l)
 {
 	struct pollfd p[2] = {
 		{.fd = l->socket, .events = POLLIN}, {.fd = l->doorbell, .events = POLLIN}};
@@ -371,7 +372,7 @@ static bool turn(struct liar *l)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	const uint64_t until = wait_now() + SECONDS_MAX * SECOND;
-	struct liar l = {.bytes = bytes, .n = n};
+	struct hostile l = {.bytes = bytes, .n = n};
 	struct pollfd p;
 	pid_t child;
 

@@ -30,7 +30,7 @@
 #include "tests/fuzz/conversation.h"
 
 #define PATIENCE_MS 5000
-#define PEER_MS 20 /* a peer that lies may not answer at all */
+#define PEER_MS 20 /* a hostile peer may not answer at all */
 
 enum record_kind {
 	RECORD_REQUEST = 0, /* `op`; the body: segment, size, features, pid … */

@@ -1,4 +1,4 @@
-# The fuzz target of a whole worker on the software GPU: the decoder, every operation, lanes, and
+# The fuzz target of a whole worker on the software GPU: the decoder, every operation, stripes, and
 # what the front says.  Its seeds are made from the description (seeds.py).  `make test` replays them
 # with a plain driver; `make fuzz-worker` runs libFuzzer for FUZZ_SECONDS, both sides with the address
 # sanitizer.

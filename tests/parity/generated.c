@@ -379,17 +379,17 @@ static void runs_come_home(void **state)
 	assert_true(out[0] == 10 && out[1] == 20 && out[2] == 30 && out[3] == 77);
 }
 
-static void a_count_that_is_a_lie_reaches_no_driver(void **state)
+static void a_count_that_is_wrong_reaches_no_driver(void **state)
 {
-	struct wire_cuTensorMapEncodeTiled *lie;
+	struct wire_cuTensorMapEncodeTiled *encode;
 	struct shim_call call;
 	cuuint64_t dim[3] = {1, 1, 1};
 
 	(void)state;
 	for (uint32_t rank = 0; rank < 6; rank++) {
-		lie = shim_begin(&call, OP_cuTensorMapEncodeTiled, sizeof(*lie));
-		lie->tensorRank = rank;
-		shim_put(&call, &lie->globalDim, dim, sizeof(dim));
+		encode = shim_begin(&call, OP_cuTensorMapEncodeTiled, sizeof(*encode));
+		encode->tensorRank = rank;
+		shim_put(&call, &encode->globalDim, dim, sizeof(dim));
 		assert_null(shim_wait(&call, 0));
 		assert_int_equal(shim_end(&call), CUDA_ERROR_INVALID_VALUE);
 	}
@@ -522,7 +522,7 @@ int main(void)
 		TEST(the_per_thread_form_has_its_own_default_stream),
 		TEST(runs_and_opaque_structs_arrive),
 		TEST(runs_come_home),
-		TEST(a_count_that_is_a_lie_reaches_no_driver),
+		TEST(a_count_that_is_wrong_reaches_no_driver),
 		TEST(values_and_ranges_arrive),
 		TEST(refused_calls_say_so),
 		TEST(every_opcode_is_found_and_no_other),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hostile agent against the sidecar: one lie a test.  Each must end the session with a text,
+"""A hostile agent against the sidecar: one protocol violation a test.  Each must end the session with a text,
 answer every call that waits, and write nothing outside the places that an app offered."""
 
 import struct
@@ -12,8 +12,8 @@ def bounce(segment, offset, data=b""):
     return struct.pack("<IIQ", segment, 0, offset) + data
 
 
-class Lie(unittest.TestCase):
-    def lie(self, tell, text, status=911):
+class Violation(unittest.TestCase):
+    def violates(self, tell, text, status=911):
         with stage() as (agent, sidecar, app, session):
             app.call(5, b"waits")
             session.read()
@@ -27,41 +27,41 @@ class Lie(unittest.TestCase):
             self.assertEqual(bytes(app.memory[app.arena:app.bounce]), before)
 
     def test_magic(self):
-        self.lie(lambda a, s: s.send(frame(ACK, magic=1)), "wrong magic")
+        self.violates(lambda a, s: s.send(frame(ACK, magic=1)), "wrong magic")
 
     def test_kind(self):
-        self.lie(lambda a, s: s.send(frame(99)), "unknown kind")
+        self.violates(lambda a, s: s.send(frame(99)), "unknown kind")
 
     def test_post_from_the_agent(self):
-        self.lie(lambda a, s: s.send(frame(POST)), "unknown kind")
+        self.violates(lambda a, s: s.send(frame(POST)), "unknown kind")
 
     def test_flags(self):
-        self.lie(lambda a, s: s.send(frame(ACK, flags=1)), "flags")
+        self.violates(lambda a, s: s.send(frame(ACK, flags=1)), "flags")
 
     def test_body_longer_than_the_frame(self):
-        self.lie(lambda a, s: s.send(frame(REPLY, b"", tag=5, body_length=100)), "forged length")
+        self.violates(lambda a, s: s.send(frame(REPLY, b"", tag=5, body_length=100)), "forged length")
 
     def test_length_of_four_gigabytes(self):
-        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, 0), length=2 ** 32 - 1)),
+        self.violates(lambda a, s: s.send(frame(DATA, bounce(0, 0), length=2 ** 32 - 1)),
                  "forged length")
 
     def test_ack_with_a_body(self):
-        self.lie(lambda a, s: s.send(frame(ACK, b"12345678")), "wrong size")
+        self.violates(lambda a, s: s.send(frame(ACK, b"12345678")), "wrong size")
 
     def test_update_too_short(self):
-        self.lie(lambda a, s: s.send(frame(UPDATE, b"1234")), "wrong size")
+        self.violates(lambda a, s: s.send(frame(UPDATE, b"1234")), "wrong size")
 
     def test_update_with_a_payload(self):
-        self.lie(lambda a, s: s.send(frame(UPDATE, bytes(16), b"x")), "payload where none")
+        self.violates(lambda a, s: s.send(frame(UPDATE, bytes(16), b"x")), "payload where none")
 
     def test_reply_too_long(self):
-        self.lie(lambda a, s: s.send(frame(REPLY, bytes(2017), tag=5)), "wrong size")
+        self.violates(lambda a, s: s.send(frame(REPLY, bytes(2017), tag=5)), "wrong size")
 
-    def test_reply_with_payload_and_no_landing(self):
-        self.lie(lambda a, s: s.send(frame(REPLY, bytes(8), b"payload", tag=5)), "wrong size")
+    def test_reply_with_payload_and_no_bounce_buffer(self):
+        self.violates(lambda a, s: s.send(frame(REPLY, bytes(8), b"payload", tag=5)), "wrong size")
 
     def test_reply_nobody_asked_for(self):
-        self.lie(lambda a, s: s.send(frame(REPLY, tag=6)), "nobody waits")
+        self.violates(lambda a, s: s.send(frame(REPLY, tag=6)), "nobody waits")
 
     def test_reply_twice(self):
         def tell(a, s):
@@ -69,45 +69,45 @@ class Lie(unittest.TestCase):
             s.read()
             s.reply(7, b"fine")
             s.reply(7, b"again")
-        self.lie(tell, "nobody waits")
+        self.violates(tell, "nobody waits")
 
     def test_reply_with_a_tag_out_of_range(self):
-        self.lie(lambda a, s: s.send(frame(REPLY, tag=4000)), "nobody waits")
+        self.violates(lambda a, s: s.send(frame(REPLY, tag=4000)), "nobody waits")
 
     def test_acknowledges_the_future(self):
-        self.lie(lambda a, s: s.send(frame(ACK, seq=2)), "cannot have")
+        self.violates(lambda a, s: s.send(frame(ACK, seq=2)), "cannot have")
 
     def test_acknowledges_backwards(self):
         def tell(a, s):
             s.send(frame(ACK, seq=1))
             s.send(frame(ACK, seq=0))
-        self.lie(tell, "cannot have")
+        self.violates(tell, "cannot have")
 
-    def test_landing_in_the_ring(self):
-        self.lie(lambda a, s: s.send(frame(REPLY, bounce(0, a.ring), b"x" * 64, tag=5)),
+    def test_bounce_buffer_in_the_ring(self):
+        self.violates(lambda a, s: s.send(frame(REPLY, bounce(0, a.ring), b"x" * 64, tag=5)),
                  "no bounce buffer")
 
-    def test_landing_on_the_page(self):
-        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, 0), b"x" * 64)), "no bounce buffer")
+    def test_bounce_buffer_on_the_page(self):
+        self.violates(lambda a, s: s.send(frame(DATA, bounce(0, 0), b"x" * 64)), "no bounce buffer")
 
-    def test_landing_in_the_arena(self):
-        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, a.arena), b"x" * 64)),
+    def test_bounce_buffer_in_the_arena(self):
+        self.violates(lambda a, s: s.send(frame(DATA, bounce(0, a.arena), b"x" * 64)),
                  "no bounce buffer")
 
-    def test_landing_past_the_end(self):
-        self.lie(lambda a, s: s.send(
+    def test_bounce_buffer_past_the_end(self):
+        self.violates(lambda a, s: s.send(
             frame(DATA, bounce(0, a.bounce + a.bounce_size - 32), b"x" * 64)),
             "no bounce buffer")
 
-    def test_landing_offset_wraps(self):
-        self.lie(lambda a, s: s.send(frame(DATA, bounce(0, 2 ** 64 - 32), b"x" * 64)),
+    def test_bounce_buffer_offset_wraps(self):
+        self.violates(lambda a, s: s.send(frame(DATA, bounce(0, 2 ** 64 - 32), b"x" * 64)),
                  "no bounce buffer")
 
-    def test_landing_in_an_unknown_segment(self):
-        self.lie(lambda a, s: s.send(frame(DATA, bounce(9, 0), b"x" * 64)), "segment 9")
+    def test_bounce_buffer_in_an_unknown_segment(self):
+        self.violates(lambda a, s: s.send(frame(DATA, bounce(9, 0), b"x" * 64)), "segment 9")
 
-    def test_word_out_of_range(self):
-        self.lie(lambda a, s: s.send(frame(UPDATE, struct.pack("<IIQ", 8192, 0, 1))), "counter 8192")
+    def test_counter_out_of_range(self):
+        self.violates(lambda a, s: s.send(frame(UPDATE, struct.pack("<IIQ", 8192, 0, 1))), "counter 8192")
 
     def test_half_a_frame_and_goodbye(self):
         def tell(a, s):
@@ -124,7 +124,7 @@ class Lie(unittest.TestCase):
             self.assertEqual(app.answer(5)[0], 911)
 
     def test_text_with_control_characters(self):
-        self.lie(lambda a, s: s.send(frame(LOST, b"two\nlines\x1b[31m", status=700)),
+        self.violates(lambda a, s: s.send(frame(LOST, b"two\nlines\x1b[31m", status=700)),
                  "two?lines?[31m", status=700)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hostile app against the sidecar: one lie a test.  Each must end that session with a text that
+"""A hostile app against the sidecar: one protocol violation a test.  Each must end that session with a text that
 names the lie, leave another app undisturbed, and close the link to the agent."""
 
 import os
@@ -11,10 +11,10 @@ import unittest
 from peer import *
 
 
-class Lie(unittest.TestCase):
+class Violation(unittest.TestCase):
     ipc = "pod"
 
-    def lie(self, tell, text):
+    def violates(self, tell, text):
         with stage(self.ipc) as (agent, sidecar, app, session):
             other = App(sidecar.path, b"other")
             theirs = agent.session()
@@ -36,65 +36,65 @@ class Lie(unittest.TestCase):
             other.close()
 
     def test_magic(self):
-        self.lie(lambda a: a.put(POST, b"x", magic=0x1234), "magic")
+        self.violates(lambda a: a.put(POST, b"x", magic=0x1234), "magic")
 
     def test_kind(self):
-        self.lie(lambda a: a.put(77, b"x"), "kind 77")
+        self.violates(lambda a: a.put(77, b"x"), "kind 77")
 
     def test_reply_from_the_app(self):
-        self.lie(lambda a: a.put(REPLY, b"x"), "kind 16")
+        self.violates(lambda a: a.put(REPLY, b"x"), "kind 16")
 
     def test_flags(self):
-        self.lie(lambda a: a.put(POST, b"x", flags=0x80), "flags")
+        self.violates(lambda a: a.put(POST, b"x", flags=0x80), "flags")
 
     def test_sequence_skipped(self):
-        self.lie(lambda a: a.put(POST, b"x", seq=9), "seq 9")
+        self.violates(lambda a: a.put(POST, b"x", seq=9), "seq 9")
 
     def test_sequence_repeated(self):
-        self.lie(lambda a: a.put(POST, b"x", seq=1), "seq 1")
+        self.violates(lambda a: a.put(POST, b"x", seq=1), "seq 1")
 
     def test_body_longer_than_the_frame(self):
-        self.lie(lambda a: a.put(POST, b"x" * 64, length=8), "body of 64")
+        self.violates(lambda a: a.put(POST, b"x" * 64, length=8), "body of 64")
 
     def test_body_longer_than_allowed(self):
-        self.lie(lambda a: a.put(POST, b"x", body_length=0xFFFFFFF0, length=0xFFFFFFFF), "body of")
+        self.violates(lambda a: a.put(POST, b"x", body_length=0xFFFFFFF0, length=0xFFFFFFFF), "body of")
 
     def test_body_past_the_tail(self):
-        self.lie(lambda a: a.put(POST, b"x", body_length=4096, length=4096), "an entry of")
+        self.violates(lambda a: a.put(POST, b"x", body_length=4096, length=4096), "an entry of")
 
     def test_inline_frame_longer_than_allowed(self):
-        self.lie(lambda a: a.put(POST, b"x", length=1 << 16), "inline frame")
+        self.violates(lambda a: a.put(POST, b"x", length=1 << 16), "inline frame")
 
     def test_payload_longer_than_allowed(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.arena, 2 << 20)), "payload of")
+        self.violates(lambda a: a.put(POST, b"x", bulk=(0, a.arena, 2 << 20)), "payload of")
 
     def test_bulk_shorter_than_the_payload(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.arena, 10, 20)), "10 bulk bytes")
+        self.violates(lambda a: a.put(POST, b"x", bulk=(0, a.arena, 10, 20)), "10 bulk bytes")
 
-    def test_bulk_in_the_landing_region(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.bounce, 16)), "lies outside")
+    def test_bulk_in_the_bounce_buffer_region(self):
+        self.violates(lambda a: a.put(POST, b"x", bulk=(0, a.bounce, 16)), "lies outside")
 
     def test_bulk_before_the_arena(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.arena - 16, 32)), "lies outside")
+        self.violates(lambda a: a.put(POST, b"x", bulk=(0, a.arena - 16, 32)), "lies outside")
 
     def test_bulk_past_the_arena(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(0, a.arena + a.arena_size - 8, 16)),
+        self.violates(lambda a: a.put(POST, b"x", bulk=(0, a.arena + a.arena_size - 8, 16)),
                  "lies outside")
 
     def test_bulk_offset_wraps(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(0, 2 ** 64 - 8, 16)), "lies outside")
+        self.violates(lambda a: a.put(POST, b"x", bulk=(0, 2 ** 64 - 8, 16)), "lies outside")
 
     def test_bulk_in_an_unknown_segment(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(3, 0, 16)), "segment 3")
+        self.violates(lambda a: a.put(POST, b"x", bulk=(3, 0, 16)), "segment 3")
 
     def test_bulk_in_segment_beyond_all(self):
-        self.lie(lambda a: a.put(POST, b"x", bulk=(2 ** 32 - 1, 0, 16)), "lies outside")
+        self.violates(lambda a: a.put(POST, b"x", bulk=(2 ** 32 - 1, 0, 16)), "lies outside")
 
     def test_bulk_past_pinned_memory(self):
         def tell(a):
             n = a.pin(4096)
             a.put(POST, b"x", bulk=(n, 4090, 16))
-        self.lie(tell, "lies outside")
+        self.violates(tell, "lies outside")
 
     def test_bulk_in_pinned_memory_given_back(self):
         def tell(a):
@@ -102,7 +102,7 @@ class Lie(unittest.TestCase):
             a.tell(UNPIN, segment=n)
             wait_for(lambda: not self.pinned(a), message="unpinned")
             a.put(POST, b"x", bulk=(n, 0, 16))
-        self.lie(tell, "lies outside")
+        self.violates(tell, "lies outside")
 
     @staticmethod
     def pinned(app):
@@ -112,52 +112,52 @@ class Lie(unittest.TestCase):
         return n != 1
 
     def test_unpin_what_is_not_pinned(self):
-        self.lie(lambda a: a.tell(UNPIN, segment=5), "does not have")
+        self.violates(lambda a: a.tell(UNPIN, segment=5), "does not have")
 
     def test_unpin_the_channel_itself(self):
-        self.lie(lambda a: a.tell(UNPIN, segment=0), "does not have")
+        self.violates(lambda a: a.tell(UNPIN, segment=0), "does not have")
 
     def test_tag_out_of_range(self):
-        self.lie(lambda a: a.put(CALL, b"x", tag=128), "tag 128")
+        self.violates(lambda a: a.put(CALL, b"x", tag=128), "tag 128")
 
     def test_tag_twice(self):
         def tell(a):
             a.put(CALL, b"x", tag=4)
             a.put(CALL, b"x", tag=4)
-        self.lie(tell, "tag 4 twice")
+        self.violates(tell, "tag 4 twice")
 
     def test_frame_behind_the_end(self):
         def tell(a):
             a.put(BYE, publish=False)
             a.put(POST, b"more")
-        self.lie(tell, "behind the end")
+        self.violates(tell, "behind the end")
 
     def test_tail_far_ahead(self):
-        self.lie(lambda a: a.publish(a.tail + 2 * a.ring_size), "tail")
+        self.violates(lambda a: a.publish(a.tail + 2 * a.ring_size), "tail")
 
     def test_tail_behind(self):
-        self.lie(lambda a: a.publish(a.tail - 16), "tail")
+        self.violates(lambda a: a.publish(a.tail - 16), "tail")
 
     def test_tail_not_aligned(self):
-        self.lie(lambda a: a.publish(a.tail + 40), "tail")
+        self.violates(lambda a: a.publish(a.tail + 40), "tail")
 
     def test_half_a_header(self):
-        self.lie(lambda a: a.publish(a.tail + 16), "half a header")
+        self.violates(lambda a: a.publish(a.tail + 16), "half a header")
 
     def test_padding_past_the_tail(self):
-        self.lie(lambda a: a.raw(frame(PAD)), "padding past the tail")
+        self.violates(lambda a: a.raw(frame(PAD)), "padding past the tail")
 
     def test_nonsense_on_the_socket(self):
-        self.lie(lambda a: a.socket.send(b"x" * 100), "nonsense")
+        self.violates(lambda a: a.socket.send(b"x" * 100), "nonsense")
 
     def test_request_of_another_length(self):
-        self.lie(lambda a: a.socket.send(struct.pack("<II", CHANNEL_MAGIC, 1)), "nonsense")
+        self.violates(lambda a: a.socket.send(struct.pack("<II", CHANNEL_MAGIC, 1)), "nonsense")
 
     def test_attach_twice(self):
-        self.lie(lambda a: a.tell(ATTACH), "nonsense")
+        self.violates(lambda a: a.tell(ATTACH), "nonsense")
 
 
-class LieByName(Lie):
+class ViolationByName(Violation):
     ipc = "host"
 
     def test_segment_cut_short(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes: large payloads over connections of their own; what they bring is right, and one that is
+"""Stripes: large payloads over connections of their own; what they bring is right, and one that is
 cut ends the session as any cut wire does."""
 import contextlib
 import json
@@ -76,47 +76,47 @@ def relayed(most=None):
             relay.close()
 
 
-def lanes_of(path, what="lanes"):
+def stripes_of(path, what="lanes"):
     got = subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--json", "--socket", path],
                          capture_output=True, text=True, timeout=10, env=environment())
     return sum(channel[what] for channel in json.loads(got.stdout)["channels"])
 
 
-def test_large_copies_are_right_and_come_by_lanes():
+def test_large_copies_are_right_and_come_by_stripes():
     with stack() as s:
         app = s.app("sum", FOR_EVER, 4096)
-        seen = wait_for(lambda: lanes_of(s.sidecar.socket), 20, "lanes are open")
+        seen = wait_for(lambda: stripes_of(s.sidecar.socket), 20, "stripes are open")
         app.close_stdin()
         app.right(30)
         assert "rounds right" in app.text(), app.text()
         assert seen <= 3, seen
         s.app("sum", 3, 64).right()
-        assert lanes_of(s.sidecar.socket) == 0
+        assert stripes_of(s.sidecar.socket) == 0
 
 
-def test_payload_takes_the_lanes():
+def test_payload_takes_the_stripes():
     with relayed() as (s, relay, address):
         own = Sidecar(os.path.join(s.folder, "relayed"), address)
         app = App("sum", FOR_EVER, 4096, socket=own.socket)
-        wait_for(lambda: lanes_of(own.socket) == 3, 20, "the lanes are open")
+        wait_for(lambda: stripes_of(own.socket) == 3, 20, "the stripes are open")
         before = list(relay.bytes)
         assert len(before) == 4, before
         wait_for(lambda: min(now - then for now, then in zip(relay.bytes[1:], before[1:])) > 8 << 20,
-                 20, "the lanes carry something")
-        # A round of 4 MiB may have been on its way when the lanes opened.
+                 20, "the stripes carry something")
+        # A round of 4 MiB may have been on its way when the stripes opened.
         assert relay.bytes[0] - before[0] < 8 << 20, (relay.bytes, before)
         app.close_stdin()
         app.right(30)
         own.stop()
 
 
-def test_a_refused_lane_is_told_and_the_others_carry():
+def test_a_refused_stripe_is_told_and_the_others_carry():
     with relayed(most=3) as (s, relay, address):
         own = Sidecar(os.path.join(s.folder, "relayed"), address)
         app = App("sum", FOR_EVER, 4096, socket=own.socket)
-        wait_for(lambda: lanes_of(own.socket, "lanes_refused") == 1, 20, "one lane is refused")
+        wait_for(lambda: stripes_of(own.socket, "lanes_refused") == 1, 20, "one stripe is refused")
         assert relay.turned_away == 1 and "lane.refused" in own.log(), own.log()
-        wait_for(lambda: lanes_of(own.socket) == 2, 20, "the others are open")
+        wait_for(lambda: stripes_of(own.socket) == 2, 20, "the others are open")
         wait_for(lambda: [one["lanes"] for one in s.agent.sessions()] == [2], 5,
                  "the agent says so too")
         wait_for(lambda: min(relay.bytes[1:3]) > 8 << 20, 20, "they carry")
@@ -125,12 +125,12 @@ def test_a_refused_lane_is_told_and_the_others_carry():
         own.stop()
 
 
-def test_a_cut_lane_ends_the_session_only():
+def test_a_cut_stripe_ends_the_session_only():
     with relayed() as (s, relay, address):
         own = Sidecar(os.path.join(s.folder, "relayed"), address)
         app = App("sum", 100000, 4096, socket=own.socket)
         wait_for(lambda: len(relay.bytes) >= 4 and min(relay.bytes[1:4]) > 1 << 20, 20,
-                 "the lanes carry something")
+                 "the stripes carry something")
         relay.cut(relay.pairs[1])
         got = app.line(r"error (\d+) at|gave (\d+) ", 15)
         assert int(got[1] or got[2]) == LOST, got[0]
@@ -141,13 +141,13 @@ def test_a_cut_lane_ends_the_session_only():
         own.stop()
 
 
-FEATURE_LANES = 4
+FEATURE_STRIPES = 4
 
 
 def greet(address, role, session=b"", secret=b""):
     host, port = address.rsplit(":", 1)
     wire = socket.create_connection((host, int(port)), 10)
-    wire.sendall(HELLO.pack(SESSION_MAGIC, SESSION_VERSION, role, FEATURE_LANES, session, secret, 1, 1, b"test",
+    wire.sendall(HELLO.pack(SESSION_MAGIC, SESSION_VERSION, role, FEATURE_STRIPES, session, secret, 1, 1, b"test",
                             b"pod", b"", b"", 0, 0, 0))
     data = b""
     while len(data) < WELCOME.size:
@@ -155,13 +155,13 @@ def greet(address, role, session=b"", secret=b""):
         assert got, "closed during the handshake"
         data += got
     return wire, dict(zip(("magic", "version", "status", "features", "session", "secret",
-                           "reply_port", "lane"), WELCOME.unpack(data)))
+                           "reply_port", "stripe"), WELCOME.unpack(data)))
 
 
 @contextlib.contextmanager
 def raw_session(address):
     commands, told = greet(address, 1)
-    assert told["status"] == 0 and told["features"] == FEATURE_LANES, told
+    assert told["status"] == 0 and told["features"] == FEATURE_STRIPES, told
     replies, _ = greet("127.0.0.1:%d" % told["reply_port"], 2, told["session"], told["secret"])
     try:
         yield commands, replies, told
@@ -178,7 +178,7 @@ def ends(replies, why):
     assert why.encode() in data, (why, data[-200:])
 
 
-def test_lies_about_lanes_end_their_session():
+def test_violations_by_stripes_end_their_session():
     with stack() as s:
         for flags, payload, why in ((0x10, b"x" * 64, "a stripe that was not opened"),
                                     (0x10, b"", "a stripe for nothing"),
@@ -187,20 +187,20 @@ def test_lies_about_lanes_end_their_session():
                 commands.sendall(frame(POST, payload=payload, op=1, flags=flags, seq=1))
                 ends(replies, why)
         with raw_session(s.agent.address) as (commands, replies, told):
-            lane, mine = greet(s.agent.address, 4, told["session"], told["secret"])
-            assert mine["status"] == 0 and mine["lane"] == 1, mine
-            lane.sendall(struct.pack("<II", 32, 0) + b"y" * 32)
+            stripe, mine = greet(s.agent.address, 4, told["session"], told["secret"])
+            assert mine["status"] == 0 and mine["stripe"] == 1, mine
+            stripe.sendall(struct.pack("<II", 32, 0) + b"y" * 32)
             commands.sendall(frame(POST, payload=b"x" * 64, op=1, flags=0x10, seq=1)[:-64])
             ends(replies, "another length")
-            lane.close()
+            stripe.close()
         with raw_session(s.agent.address) as (_, _, told):
             for session, secret in ((told["session"], bytes(16)), (bytes(16), told["secret"])):
-                lane, refused = greet(s.agent.address, 4, session, secret)
+                stripe, refused = greet(s.agent.address, 4, session, secret)
                 assert refused["status"] == 800, refused
-                lane.close()
-            lanes = [greet(s.agent.address, 4, told["session"], told["secret"]) for _ in range(4)]
-            assert [w["lane"] for _, w in lanes] == [1, 2, 3, 0], lanes
-            assert lanes[3][1]["status"] == 800
-            for lane, _ in lanes:
-                lane.close()
+                stripe.close()
+            stripes = [greet(s.agent.address, 4, told["session"], told["secret"]) for _ in range(4)]
+            assert [w["stripe"] for _, w in stripes] == [1, 2, 3, 0], stripes
+            assert stripes[3][1]["status"] == 800
+            for stripe, _ in stripes:
+                stripe.close()
         s.app("sum", 3, 64).right()

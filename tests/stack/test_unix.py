@@ -10,7 +10,7 @@ import subprocess
 
 from stack import (BIN, LOST, NOT_PERMITTED, NOT_READY, Agent, App, Sidecar, children, environment, folder,
                    kill, wait_for)
-from test_stripes import FOR_EVER, lanes_of
+from test_stripes import FOR_EVER, stripes_of
 
 VCUDA, AGENT = os.path.join(BIN, "vcuda"), os.path.join(BIN, "gpu-agent")
 
@@ -64,7 +64,7 @@ def test_computes_and_is_named():
 def test_large_copies_take_stripes():
     with on_one_machine() as (agent, sidecar):
         app = App("sum", FOR_EVER, 4096, socket=sidecar.socket)
-        wait_for(lambda: lanes_of(sidecar.socket) == 3, 20, "the stripes are open")
+        wait_for(lambda: stripes_of(sidecar.socket) == 3, 20, "the stripes are open")
         wait_for(lambda: [one["lanes"] for one in agent.sessions()] == [3], 5, "the agent says so")
         app.close_stdin()
         app.right(30)
@@ -76,7 +76,7 @@ def test_killed_agent_ends_the_program_and_the_next_one_serves():
         agent = listening(path)
         sidecar = Sidecar(path, agent)
         app = App("sum", FOR_EVER, 4096, socket=sidecar.socket)
-        wait_for(lambda: lanes_of(sidecar.socket) == 3, 20, "the stripes are open")
+        wait_for(lambda: stripes_of(sidecar.socket) == 3, 20, "the stripes are open")
         kill(agent.pid)
         agent.process.wait(10)
         got = app.line(r"error (\d+) at|gave (\d+) ", 15)
@@ -179,7 +179,7 @@ def test_a_session_stays_with_its_transport():
         assert told["status"] == 0 and told["features"] == FEATURE_LANES, told
         host, port = agent.address.rsplit(":", 1)
         replies, _ = greet(f"{host}:{agent.ports['send']}", 2, told["session"], told["secret"])
-        lane, mine = greet(agent.address, 4, told["session"], told["secret"])
+        stripe, mine = greet(agent.address, 4, told["session"], told["secret"])
         assert mine["status"] == 0, mine
         real, socket.create_connection = socket.create_connection, lambda *_: by_path(where)
         try:
@@ -187,7 +187,7 @@ def test_a_session_stays_with_its_transport():
         finally:
             socket.create_connection = real
         assert refusal["status"] == NOT_PERMITTED, refusal
-        for wire in (commands, replies, lane, other):
+        for wire in (commands, replies, stripe, other):
             wire.close()
         agent.stop()
 

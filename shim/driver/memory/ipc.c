@@ -70,7 +70,7 @@ static CUresult call_export(const struct memory_range *range, struct memory_hand
 		name = shim_run(&call, &reply->name, &n);
 		if (!name || n != sizeof(handle->name) || range->base < reply->base ||
 			range->base - reply->base >= reply->bytes) {
-			call.status = status_of(CAUSE_LIE);
+			call.status = status_of(CAUSE_VIOLATION);
 		} else {
 			memcpy(handle->name, name, sizeof(handle->name));
 			handle->bytes = reply->bytes;

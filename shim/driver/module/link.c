@@ -135,7 +135,7 @@ CUresult hand_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *dat
 		if (!status)
 			status = add_once(link, &input, digest, name, &jit, &needed);
 	}
-	return status || !needed ? status : status_of(CAUSE_LIE);
+	return status || !needed ? status : status_of(CAUSE_VIOLATION);
 }
 
 CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
@@ -193,7 +193,7 @@ static CUresult read_piece(struct link *link, size_t at, size_t n)
 	body->destination.offset = bounce;
 	shim_wait(&call, 0);
 	if (!call.status && call.landed != n)
-		call.status = status_of(CAUSE_LIE);
+		call.status = status_of(CAUSE_VIOLATION);
 	if (!call.status)
 		memcpy(link->result + at, shim_segment(bounce), n);
 	/* Without an answer the bytes may still come: that place is never used again. */
@@ -217,7 +217,7 @@ CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut
 		if (status)
 			return status;
 		if (!size || size > LINK_RESULT_MAX)
-			return status_of(CAUSE_LIE);
+			return status_of(CAUSE_VIOLATION);
 		link->result = calloc(1, size + 1);
 		if (!link->result)
 			return CUDA_ERROR_OUT_OF_MEMORY;

@@ -135,7 +135,7 @@ CUresult module_load(const struct image *image, struct jit *jit, struct library 
 			status = load_once(image, digest, module->handle, jit, &needed);
 	}
 	if (!status && needed)
-		status = status_of(CAUSE_LIE);
+		status = status_of(CAUSE_VIOLATION);
 	if (status) {
 		shim_unmint(module->handle);
 		free(module);
@@ -270,7 +270,7 @@ static CUresult function_get(struct module *module, const char *name, struct fun
 		if (!function->layout)
 			call.status = CUDA_ERROR_OUT_OF_MEMORY;
 		else if (!layout_good(function))
-			call.status = status_of(CAUSE_LIE);
+			call.status = status_of(CAUSE_VIOLATION);
 	}
 	status = shim_end(&call);
 	if (status) {

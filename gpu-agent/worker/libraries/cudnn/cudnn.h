@@ -3,7 +3,7 @@
  * cuDNN on the worker: what the serve functions of cudnn.api
  * (gpu-agent/generated/cudnn_serve.c) stand on.  A call is a sequence of items
  * (protocol/libraries/cudnn_body.h), taken in the order of the function's parameters; the first
- * that is a lie stops it, and no sibling can forget a check.
+ * that violates the protocol stops it, and no sibling can forget a check.
  *
  * cudnn.c has the library and its handles, frame.c the taking, descriptors.c real
  * descriptors by content, graph.c the graph API.
