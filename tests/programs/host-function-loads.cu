@@ -155,15 +155,29 @@ static void a_module_is_loaded_though_functions_never_end()
 	functions.join();
 }
 
-int main()
+static const struct part {
+	const char *name;
+	void (*run)();
+} parts[] = {
+	{"behind", a_module_is_loaded_behind_a_function},
+	{"many", many_threads_load_behind_a_function},
+	{"never", a_module_is_loaded_though_functions_never_end},
+	{"meanwhile", another_thread_loads_meanwhile},
+};
+
+/* host-function-loads [PART] */
+int main(int argc, char **argv)
 {
 	alarm(SECONDS); /* where it hangs */
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-	a_module_is_loaded_behind_a_function();
-	many_threads_load_behind_a_function();
-	a_module_is_loaded_though_functions_never_end();
-	another_thread_loads_meanwhile();
+	for (const part &part : parts) {
+		if (argc > 1 && std::string(argv[1]) != part.name)
+			continue;
+		printf("%s\n", part.name);
+		fflush(stdout);
+		part.run();
+	}
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaStreamDestroy(other));
 	printf("modules were loaded behind host functions\n");
