@@ -89,7 +89,8 @@ class Conversion:
         if to.type == "CUfunction" and p.stars:
             return self.found(p, "CUfunction", "runtime_function")
         if kind(p) == kind(to) or p.type.replace("const ", "") == to.type.replace("const ", ""):
-            return p.name
+            drops = "const " in p.type and "const " not in to.type
+            return f"({to.type}){p.name}" if drops else p.name
         if "void" not in (p.base, to.base) and p.stars and to.stars:
             self.asserts.append(f'_Static_assert(sizeof({p.base}) == sizeof({to.base}), "");\n')
         return f"({to.type}){p.name}"

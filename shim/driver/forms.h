@@ -25,6 +25,16 @@ CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async);
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async);
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async);
 
+/* COUNT copies; attributes k (of N) are those of the copies from indices[k] on. FAILED, which
+ * may be NULL: which copy was refused, SIZE_MAX: none, or all of them. */
+CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+	size_t count, const CUmemcpyAttributes *attrs, const size_t *indices, size_t n,
+	size_t *failed, CUstream stream);
+CUresult copy_batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed,
+	unsigned long long flags, CUstream stream);
+CUresult copy_with_attributes(CUdeviceptr dst, CUdeviceptr src, size_t n,
+	const CUmemcpyAttributes *attr, CUstream stream);
+
 /* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
 CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream);

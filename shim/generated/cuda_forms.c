@@ -255,6 +255,45 @@ CUresult hand_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStr
 	return copy_3d_peer(pCopy, hStream, true);
 }
 
+CUresult hand_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		size_t *failIdx, CUstream hStream)
+{
+	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
+		hStream);
+}
+
+CUresult hand_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+		size_t *failIdx, unsigned long long flags, CUstream hStream)
+{
+	return copy_batch_3d(numOps, opList, failIdx, flags, hStream);
+}
+
+CUresult hand_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		CUstream hStream)
+{
+	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
+}
+
+CUresult hand_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+		unsigned long long flags, CUstream hStream)
+{
+	return copy_batch_3d(numOps, opList, NULL, flags, hStream);
+}
+
+CUresult hand_cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
+		CUmemcpyAttributes *attr, CUstream hStream)
+{
+	return copy_with_attributes(dst, src, size, attr, hStream);
+}
+
+CUresult hand_cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op,
+		unsigned long long flags, CUstream hStream)
+{
+	return copy_batch_3d(1, op, NULL, flags, hStream);
+}
+
 CUresult hand_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream)
 {

@@ -373,6 +373,20 @@ CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUstream hStream);
 CUresult hand_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy, CUstream null_stream);
 CUresult hand_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
+CUresult hand_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		size_t *failIdx, CUstream hStream);
+CUresult hand_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+		size_t *failIdx, unsigned long long flags, CUstream hStream);
+CUresult hand_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		CUstream hStream);
+CUresult hand_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+		unsigned long long flags, CUstream hStream);
+CUresult hand_cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
+		CUmemcpyAttributes *attr, CUstream hStream);
+CUresult hand_cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op,
+		unsigned long long flags, CUstream hStream);
 CUresult hand_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream hStream);
 CUresult hand_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,

@@ -1121,6 +1121,56 @@ STUB(ready, cuMemcpy3DPeerAsync, hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_
 STUB(ready, cuMemcpy3DPeerAsync_ptsz, hand_cuMemcpy3DPeerAsync,
 	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs,
+	size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
+	size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs,
+	attrsIdxs, numAttrs, failIdx, hStream));
+STUB(ready, cuMemcpyBatchAsync_ptsz, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts,
+	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+	size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs,
+	sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync, (size_t numOps,
+	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
+	CUstream hStream), (numOps, opList, failIdx, flags, hStream));
+STUB(ready, cuMemcpy3DBatchAsync_ptsz, hand_cuMemcpy3DBatchAsync, (size_t numOps,
+	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
+	CUstream hStream), (numOps, opList, failIdx, flags,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
+	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
+	attrsIdxs, numAttrs, hStream));
+STUB(ready, cuMemcpyBatchAsync_v2_ptsz, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
+	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
+	attrsIdxs, numAttrs, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpy3DBatchAsync_v2, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
+	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
+	opList, flags, hStream));
+STUB(ready, cuMemcpy3DBatchAsync_v2_ptsz, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
+	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
+	opList, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
+		CUmemcpyAttributes *attr, CUstream hStream);
+STUB(ready, cuMemcpyWithAttributesAsync, hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst,
+	CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), (dst, src,
+	size, attr, hStream));
+CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size,
+		CUmemcpyAttributes *attr, CUstream hStream);
+STUB(ready, cuMemcpyWithAttributesAsync_ptsz, hand_cuMemcpyWithAttributesAsync,
+	(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
+	CUstream hStream), (dst, src, size, attr, hStream ? hStream : CU_STREAM_PER_THREAD));
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
+		CUstream hStream);
+STUB(ready, cuMemcpy3DWithAttributesAsync, hand_cuMemcpy3DWithAttributesAsync,
+	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (op, flags,
+	hStream));
+CUresult cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *op,
+		unsigned long long flags, CUstream hStream);
+STUB(ready, cuMemcpy3DWithAttributesAsync_ptsz, hand_cuMemcpy3DWithAttributesAsync,
+	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (op, flags,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuMemsetD8Async, hand_cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc,
 	size_t N, CUstream hStream), (dstDevice, uc, N, hStream));
 STUB(ready, cuMemsetD8Async_ptsz, hand_cuMemsetD8Async, (CUdeviceptr dstDevice,
@@ -1895,19 +1945,7 @@ REFUSED(cuStreamGetDevResource);
 REFUSED(cuStreamGetDevResource_ptsz);
 #undef WHY
 
-#define WHY "batch copies: not served yet"
-REFUSED(cuMemcpyBatchAsync);
-REFUSED(cuMemcpyBatchAsync_ptsz);
-REFUSED(cuMemcpy3DBatchAsync);
-REFUSED(cuMemcpy3DBatchAsync_ptsz);
-REFUSED(cuMemcpyBatchAsync_v2);
-REFUSED(cuMemcpyBatchAsync_v2_ptsz);
-REFUSED(cuMemcpy3DBatchAsync_v2);
-REFUSED(cuMemcpy3DBatchAsync_v2_ptsz);
-REFUSED(cuMemcpyWithAttributesAsync);
-REFUSED(cuMemcpyWithAttributesAsync_ptsz);
-REFUSED(cuMemcpy3DWithAttributesAsync);
-REFUSED(cuMemcpy3DWithAttributesAsync_ptsz);
+#define WHY "needs a decompression engine, which the agents' GPUs lack"
 REFUSED(cuMemBatchDecompressAsync);
 REFUSED(cuMemBatchDecompressAsync_ptsz);
 #undef WHY

@@ -87,6 +87,31 @@ cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
 		(CUflushGPUDirectRDMAWritesTarget)target,
 		(CUflushGPUDirectRDMAWritesScope)scope));
 }
+
+_Static_assert(sizeof(cudaAsyncCallbackHandle_t) == sizeof(CUasyncCallbackHandle), "");
+cudaError_t hand_cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callbackFunc,
+		void *userData, cudaAsyncCallbackHandle_t *callback)
+{
+	CUdevice device_found;
+	cudaError_t error = runtime_device(device, &device_found);
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceRegisterAsyncNotification(device_found,
+		(CUasyncCallback)callbackFunc, userData, (CUasyncCallbackHandle *)callback));
+}
+
+cudaError_t hand_cudaDeviceUnregisterAsyncNotification(int device,
+		cudaAsyncCallbackHandle_t callback)
+{
+	CUdevice device_found;
+	cudaError_t error = runtime_device(device, &device_found);
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceUnregisterAsyncNotification(device_found,
+		(CUasyncCallbackHandle)callback));
+}
 #if VCUDA_ABI == 12
 
 cudaError_t hand_cudaThreadExit(void)
@@ -147,6 +172,21 @@ cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, in
 	return runtime_status(cuDeviceGetAttribute(value, (CUdevice_attribute)attr,
 		device_found));
 }
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(enum cudaAtomicOperation) == sizeof(CUatomicOperation), "");
+cudaError_t hand_cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+		const enum cudaAtomicOperation *operations, unsigned int count, int device)
+{
+	CUdevice device_found;
+	cudaError_t error = runtime_device(device, &device_found);
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceGetHostAtomicCapabilities(capabilities,
+		(const CUatomicOperation *)operations, count, device_found));
+}
+#endif
 
 _Static_assert(sizeof(cudaMemPool_t) == sizeof(CUmemoryPool), "");
 cudaError_t hand_cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
@@ -194,6 +234,26 @@ cudaError_t hand_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr at
 	return runtime_status(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr,
 		srcDevice_found, dstDevice_found));
 }
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(enum cudaAtomicOperation) == sizeof(CUatomicOperation), "");
+cudaError_t hand_cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+		const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
+		int dstDevice)
+{
+	CUdevice srcDevice_found;
+	CUdevice dstDevice_found;
+	cudaError_t error = runtime_device(srcDevice, &srcDevice_found);
+
+	if (!error)
+		error = runtime_device(dstDevice, &dstDevice_found);
+	if (error)
+		return error;
+	return runtime_status(cuDeviceGetP2PAtomicCapabilities(capabilities,
+		(const CUatomicOperation *)operations, count, srcDevice_found,
+		dstDevice_found));
+}
+#endif
 
 cudaError_t hand_cudaStreamCreate(cudaStream_t *pStream)
 {
@@ -277,6 +337,18 @@ cudaError_t hand_cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_
 	return runtime_status(cuFuncGetParamInfo(func_found, paramIndex, paramOffset,
 		paramSize));
 }
+#if VCUDA_ABI == 13
+
+cudaError_t hand_cudaFuncGetParamCount(const void *func, size_t *paramCount)
+{
+	CUfunction func_found;
+	cudaError_t error = runtime_function(func, &func_found);
+
+	if (error)
+		return error;
+	return runtime_status(cuFuncGetParamCount(func_found, paramCount));
+}
+#endif
 
 cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func,
 		int blockSize, size_t dynamicSMemSize)
@@ -405,6 +477,42 @@ cudaError_t hand_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int pee
 	return runtime_status(cuDeviceCanAccessPeer(canAccessPeer, device_found,
 		peerDevice_found));
 }
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(cudaLogsCallbackHandle) == sizeof(CUlogsCallbackHandle), "");
+cudaError_t hand_cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void *userData,
+		cudaLogsCallbackHandle *callback_out)
+{
+	return RUNTIME_DRIVER(cuLogsRegisterCallback((CUlogsCallback)callbackFunc, userData,
+		(CUlogsCallbackHandle *)callback_out));
+}
+
+cudaError_t hand_cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback)
+{
+	return RUNTIME_DRIVER(cuLogsUnregisterCallback((CUlogsCallbackHandle)callback));
+}
+
+_Static_assert(sizeof(cudaLogIterator) == sizeof(CUlogIterator), "");
+cudaError_t hand_cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags)
+{
+	return RUNTIME_DRIVER(cuLogsCurrent((CUlogIterator *)iterator_out, flags));
+}
+
+_Static_assert(sizeof(cudaLogIterator) == sizeof(CUlogIterator), "");
+cudaError_t hand_cudaLogsDumpToFile(cudaLogIterator *iterator, const char *pathToFile,
+		unsigned int flags)
+{
+	return RUNTIME_DRIVER(cuLogsDumpToFile((CUlogIterator *)iterator, pathToFile, flags));
+}
+
+_Static_assert(sizeof(cudaLogIterator) == sizeof(CUlogIterator), "");
+cudaError_t hand_cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size,
+		unsigned int flags)
+{
+	return RUNTIME_DRIVER(cuLogsDumpToMemory((CUlogIterator *)iterator, buffer, size,
+		flags));
+}
+#endif
 
 _Static_assert(sizeof(cudaGraph_t) == sizeof(CUgraph), "");
 cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
@@ -945,6 +1053,12 @@ cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fil
 		(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions));
 }
 
+cudaError_t hand_cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
+		const char *symbol)
+{
+	return RUNTIME_DRIVER(cuLibraryGetUnifiedFunction(fptr, (CUlibrary)library, symbol));
+}
+
 cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
 {
 	return RUNTIME_DRIVER(cuLibraryGetKernelCount(count, (CUlibrary)lib));
@@ -955,6 +1069,62 @@ cudaError_t hand_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaM
 {
 	return runtime_copy(dst, src, count, kind, null_stream);
 }
+#if VCUDA_ABI == 12
+
+_Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "");
+cudaError_t hand_cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count,
+		struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		size_t *failIdx, cudaStream_t stream)
+{
+	return RUNTIME_DRIVER(cuMemcpyBatchAsync((CUdeviceptr *)dsts, (CUdeviceptr *)srcs,
+		sizes, count, (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs, failIdx,
+		(CUstream)stream));
+}
+#endif
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "");
+cudaError_t hand_cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
+		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
+		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
+{
+	return RUNTIME_DRIVER(cuMemcpyBatchAsync_v2((CUdeviceptr *)dsts, (CUdeviceptr *)srcs,
+		(size_t *)sizes, count, (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs,
+		(CUstream)stream));
+}
+#endif
+#if VCUDA_ABI == 12
+
+_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "");
+cudaError_t hand_cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+		size_t *failIdx, unsigned long long flags, cudaStream_t stream)
+{
+	return RUNTIME_DRIVER(cuMemcpy3DBatchAsync(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList,
+		failIdx, flags, (CUstream)stream));
+}
+#endif
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "");
+cudaError_t hand_cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+		unsigned long long flags, cudaStream_t stream)
+{
+	return RUNTIME_DRIVER(cuMemcpy3DBatchAsync_v2(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList,
+		flags, (CUstream)stream));
+}
+
+cudaError_t hand_cudaMemcpyWithAttributesAsync(void *dst, const void *src, size_t size,
+		struct cudaMemcpyAttributes *attr, cudaStream_t stream)
+{
+	return runtime_copy_with_attributes(dst, src, size, attr, stream);
+}
+
+cudaError_t hand_cudaMemcpy3DWithAttributesAsync(struct cudaMemcpy3DBatchOp *op,
+		unsigned long long flags, cudaStream_t stream)
+{
+	return runtime_copy_3d_with_attributes(op, flags, stream);
+}
+#endif
 
 cudaError_t hand_cudaMemset(void *devPtr, int value, size_t count, cudaStream_t null_stream)
 {

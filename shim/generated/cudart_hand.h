@@ -51,6 +51,10 @@ cudaError_t hand_cudaIpcCloseMemHandle(void *devPtr);
 cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
 		enum cudaFlushGPUDirectRDMAWritesTarget target,
 		enum cudaFlushGPUDirectRDMAWritesScope scope);
+cudaError_t hand_cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callbackFunc,
+		void *userData, cudaAsyncCallbackHandle_t *callback);
+cudaError_t hand_cudaDeviceUnregisterAsyncNotification(int device,
+		cudaAsyncCallbackHandle_t callback);
 cudaError_t hand_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig);
 cudaError_t hand_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
 #if CUDART_VERSION / 1000 == 12
@@ -86,11 +90,20 @@ cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device
 cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
 #endif
 cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+		const enum cudaAtomicOperation *operations, unsigned int count, int device);
+#endif
 cudaError_t hand_cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device);
 cudaError_t hand_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);
 cudaError_t hand_cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device);
 cudaError_t hand_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr,
 		int srcDevice, int dstDevice);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+		const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
+		int dstDevice);
+#endif
 cudaError_t hand_cudaChooseDevice(int *device, const struct cudaDeviceProp *prop);
 cudaError_t hand_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
 cudaError_t hand_cudaSetDevice(int device);
@@ -114,6 +127,11 @@ cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t 
 #if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end);
 #endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaLaunchCooperativeKernelMultiDevice(
+		struct cudaLaunchParams *launchParamsList, unsigned int numDevices,
+		unsigned int flags);
+#endif
 cudaError_t hand_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig);
 cudaError_t hand_cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func);
 cudaError_t hand_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value);
@@ -125,6 +143,9 @@ cudaError_t hand_cudaSetDoubleForDevice(double *d);
 #endif
 #if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaSetDoubleForHost(double *d);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaFuncGetParamCount(const void *func, size_t *paramCount);
 #endif
 cudaError_t hand_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config);
 cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func,
@@ -188,6 +209,24 @@ struct cudaChannelFormatDesc hand_cudaCreateChannelDesc(int x, int y, int z, int
 		enum cudaChannelFormatKind f);
 cudaError_t hand_cudaDriverGetVersion(int *driverVersion);
 cudaError_t hand_cudaRuntimeGetVersion(int *runtimeVersion);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void *userData,
+		cudaLogsCallbackHandle *callback_out);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaLogsDumpToFile(cudaLogIterator *iterator, const char *pathToFile,
+		unsigned int flags);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size,
+		unsigned int flags);
+#endif
 cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags);
 cudaError_t hand_cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
@@ -409,6 +448,8 @@ cudaError_t hand_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t libra
 		const char *name);
 cudaError_t hand_cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name);
+cudaError_t hand_cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
+		const char *symbol);
 cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib);
 cudaError_t hand_cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels,
 		cudaLibrary_t lib);
@@ -439,6 +480,22 @@ cudaError_t hand_cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, s
 cudaError_t hand_cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
 		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
 		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+		size_t *failIdx, unsigned long long flags, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+		unsigned long long flags, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemcpyWithAttributesAsync(void *dst, const void *src, size_t size,
+		struct cudaMemcpyAttributes *attr, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemcpy3DWithAttributesAsync(struct cudaMemcpy3DBatchOp *op,
+		unsigned long long flags, cudaStream_t stream);
 #endif
 cudaError_t hand_cudaMemset(void *devPtr, int value, size_t count, cudaStream_t null_stream);
 cudaError_t hand_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,

@@ -79,6 +79,11 @@ STUB(cudaIpcCloseMemHandle, hand_cudaIpcCloseMemHandle, (void *devPtr), (devPtr)
 STUB(cudaDeviceFlushGPUDirectRDMAWrites, hand_cudaDeviceFlushGPUDirectRDMAWrites,
 	(enum cudaFlushGPUDirectRDMAWritesTarget target,
 	enum cudaFlushGPUDirectRDMAWritesScope scope), (target, scope))
+STUB(cudaDeviceRegisterAsyncNotification, hand_cudaDeviceRegisterAsyncNotification, (int device,
+	cudaAsyncCallback callbackFunc, void *userData, cudaAsyncCallbackHandle_t *callback),
+	(device, callbackFunc, userData, callback))
+STUB(cudaDeviceUnregisterAsyncNotification, hand_cudaDeviceUnregisterAsyncNotification,
+	(int device, cudaAsyncCallbackHandle_t callback), (device, callback))
 STUB(cudaDeviceGetSharedMemConfig, hand_cudaDeviceGetSharedMemConfig,
 	(enum cudaSharedMemConfig *pConfig), (pConfig))
 STUB(cudaDeviceSetSharedMemConfig, hand_cudaDeviceSetSharedMemConfig,
@@ -114,6 +119,11 @@ STUB(cudaGetDeviceProperties, hand_cudaGetDeviceProperties, (struct cudaDevicePr
 #endif
 STUB(cudaDeviceGetAttribute, hand_cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attr,
 	int device), (value, attr, device))
+#if VCUDA_ABI == 13
+STUB(cudaDeviceGetHostAtomicCapabilities, hand_cudaDeviceGetHostAtomicCapabilities,
+	(unsigned int *capabilities, const enum cudaAtomicOperation *operations,
+	unsigned int count, int device), (capabilities, operations, count, device))
+#endif
 STUB(cudaDeviceGetDefaultMemPool, hand_cudaDeviceGetDefaultMemPool, (cudaMemPool_t *memPool,
 	int device), (memPool, device))
 STUB(cudaDeviceSetMemPool, hand_cudaDeviceSetMemPool, (int device, cudaMemPool_t memPool),
@@ -123,6 +133,12 @@ STUB(cudaDeviceGetMemPool, hand_cudaDeviceGetMemPool, (cudaMemPool_t *memPool, i
 STUB(cudaDeviceGetP2PAttribute, hand_cudaDeviceGetP2PAttribute, (int *value,
 	enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice), (value, attr, srcDevice,
 	dstDevice))
+#if VCUDA_ABI == 13
+STUB(cudaDeviceGetP2PAtomicCapabilities, hand_cudaDeviceGetP2PAtomicCapabilities,
+	(unsigned int *capabilities, const enum cudaAtomicOperation *operations,
+	unsigned int count, int srcDevice, int dstDevice), (capabilities, operations, count,
+	srcDevice, dstDevice))
+#endif
 STUB(cudaChooseDevice, hand_cudaChooseDevice, (int *device, const struct cudaDeviceProp *prop),
 	(device, prop))
 STUB(cudaInitDevice, hand_cudaInitDevice, (int device, unsigned int deviceFlags,
@@ -153,6 +169,9 @@ STUB(cudaEventElapsedTime, hand_cudaEventElapsedTime, (float *ms, cudaEvent_t st
 #if VCUDA_ABI == 12
 STUB(cudaEventElapsedTime_v2, hand_cudaEventElapsedTime_v2, (float *ms, cudaEvent_t start,
 	cudaEvent_t end), (ms, start, end))
+STUB(cudaLaunchCooperativeKernelMultiDevice, hand_cudaLaunchCooperativeKernelMultiDevice,
+	(struct cudaLaunchParams *launchParamsList, unsigned int numDevices,
+	unsigned int flags), (launchParamsList, numDevices, flags))
 #endif
 STUB(cudaFuncSetCacheConfig, hand_cudaFuncSetCacheConfig, (const void *func,
 	enum cudaFuncCache cacheConfig), (func, cacheConfig))
@@ -167,6 +186,10 @@ STUB(cudaFuncGetParamInfo, hand_cudaFuncGetParamInfo, (const void *func, size_t 
 #if VCUDA_ABI == 12
 STUB(cudaSetDoubleForDevice, hand_cudaSetDoubleForDevice, (double *d), (d))
 STUB(cudaSetDoubleForHost, hand_cudaSetDoubleForHost, (double *d), (d))
+#endif
+#if VCUDA_ABI == 13
+STUB(cudaFuncGetParamCount, hand_cudaFuncGetParamCount, (const void *func, size_t *paramCount),
+	(func, paramCount))
 #endif
 STUB(cudaFuncSetSharedMemConfig, hand_cudaFuncSetSharedMemConfig, (const void *func,
 	enum cudaSharedMemConfig config), (func, config))
@@ -249,6 +272,19 @@ STUB_STRAIGHT(struct cudaChannelFormatDesc, cudaCreateChannelDesc, hand_cudaCrea
 STUB(cudaDriverGetVersion, hand_cudaDriverGetVersion, (int *driverVersion), (driverVersion))
 STUB(cudaRuntimeGetVersion, hand_cudaRuntimeGetVersion, (int *runtimeVersion),
 	(runtimeVersion))
+#if VCUDA_ABI == 13
+STUB(cudaLogsRegisterCallback, hand_cudaLogsRegisterCallback, (cudaLogsCallback_t callbackFunc,
+	void *userData, cudaLogsCallbackHandle *callback_out), (callbackFunc, userData,
+	callback_out))
+STUB(cudaLogsUnregisterCallback, hand_cudaLogsUnregisterCallback,
+	(cudaLogsCallbackHandle callback), (callback))
+STUB(cudaLogsCurrent, hand_cudaLogsCurrent, (cudaLogIterator *iterator_out, unsigned int flags),
+	(iterator_out, flags))
+STUB(cudaLogsDumpToFile, hand_cudaLogsDumpToFile, (cudaLogIterator *iterator,
+	const char *pathToFile, unsigned int flags), (iterator, pathToFile, flags))
+STUB(cudaLogsDumpToMemory, hand_cudaLogsDumpToMemory, (cudaLogIterator *iterator, char *buffer,
+	size_t *size, unsigned int flags), (iterator, buffer, size, flags))
+#endif
 STUB(cudaGraphCreate, hand_cudaGraphCreate, (cudaGraph_t *pGraph, unsigned int flags), (pGraph,
 	flags))
 STUB(cudaGraphAddKernelNode, hand_cudaGraphAddKernelNode, (cudaGraphNode_t *pGraphNode,
@@ -520,6 +556,8 @@ STUB(cudaLibraryGetKernel, hand_cudaLibraryGetKernel, (cudaKernel_t *pKernel,
 	cudaLibrary_t library, const char *name), (pKernel, library, name))
 STUB(cudaLibraryGetGlobal, hand_cudaLibraryGetGlobal, (void **dptr, size_t *bytes,
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
+STUB(cudaLibraryGetUnifiedFunction, hand_cudaLibraryGetUnifiedFunction, (void **fptr,
+	cudaLibrary_t library, const char *symbol), (fptr, library, symbol))
 STUB(cudaLibraryGetKernelCount, hand_cudaLibraryGetKernelCount, (unsigned int *count,
 	cudaLibrary_t lib), (count, lib))
 STUB(cudaLibraryEnumerateKernels, hand_cudaLibraryEnumerateKernels, (cudaKernel_t *kernels,
@@ -583,6 +621,35 @@ STUB(cudaMemcpyBatchAsync_ptsz, hand_cudaMemcpyBatchAsync, (void *const *dsts,
 	struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 	cudaStream_t stream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
 	stream ? stream : cudaStreamPerThread))
+#endif
+#if VCUDA_ABI == 12
+STUB(cudaMemcpy3DBatchAsync, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
+	struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
+	cudaStream_t stream), (numOps, opList, failIdx, flags, stream))
+STUB(cudaMemcpy3DBatchAsync_ptsz, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
+	struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
+	cudaStream_t stream), (numOps, opList, failIdx, flags,
+	stream ? stream : cudaStreamPerThread))
+#endif
+#if VCUDA_ABI == 13
+STUB(cudaMemcpy3DBatchAsync, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
+	struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream),
+	(numOps, opList, flags, stream))
+STUB(cudaMemcpy3DBatchAsync_ptsz, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
+	struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream),
+	(numOps, opList, flags, stream ? stream : cudaStreamPerThread))
+STUB(cudaMemcpyWithAttributesAsync, hand_cudaMemcpyWithAttributesAsync, (void *dst,
+	const void *src, size_t size, struct cudaMemcpyAttributes *attr, cudaStream_t stream),
+	(dst, src, size, attr, stream))
+STUB(cudaMemcpyWithAttributesAsync_ptsz, hand_cudaMemcpyWithAttributesAsync, (void *dst,
+	const void *src, size_t size, struct cudaMemcpyAttributes *attr, cudaStream_t stream),
+	(dst, src, size, attr, stream ? stream : cudaStreamPerThread))
+STUB(cudaMemcpy3DWithAttributesAsync, hand_cudaMemcpy3DWithAttributesAsync,
+	(struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream), (op,
+	flags, stream))
+STUB(cudaMemcpy3DWithAttributesAsync_ptsz, hand_cudaMemcpy3DWithAttributesAsync,
+	(struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream), (op,
+	flags, stream ? stream : cudaStreamPerThread))
 #endif
 STUB(cudaMemset, hand_cudaMemset, (void *devPtr, int value, size_t count), (devPtr, value,
 	count, cudaStreamLegacy))
@@ -887,18 +954,6 @@ REFUSED(cudaDestroySurfaceObject)
 REFUSED(cudaGetSurfaceObjectResourceDesc)
 #undef WHY
 
-#define WHY "notifications: not served yet"
-REFUSED(cudaDeviceRegisterAsyncNotification)
-REFUSED(cudaDeviceUnregisterAsyncNotification)
-#undef WHY
-
-#define WHY "atomic capabilities: not served yet"
-#if VCUDA_ABI == 13
-REFUSED(cudaDeviceGetHostAtomicCapabilities)
-REFUSED(cudaDeviceGetP2PAtomicCapabilities)
-#endif
-#undef WHY
-
 #define WHY "NvSci: not served"
 REFUSED(cudaDeviceGetNvSciSyncAttributes)
 #undef WHY
@@ -976,28 +1031,6 @@ REFUSED(cudaMemcpyFromArrayAsync)
 REFUSED(cudaMemcpyFromArrayAsync_ptsz)
 REFUSED(cudaMemcpy2DFromArrayAsync)
 REFUSED(cudaMemcpy2DFromArrayAsync_ptsz)
-#undef WHY
-
-#define WHY "launches on several devices at once: not served"
-#if VCUDA_ABI == 12
-REFUSED(cudaLaunchCooperativeKernelMultiDevice)
-#endif
-#undef WHY
-
-#define WHY "new in CUDA 13.5: not served yet"
-#if VCUDA_ABI == 13
-REFUSED(cudaFuncGetParamCount)
-REFUSED(cudaGraphNodeGetContainingGraph)
-REFUSED(cudaGraphNodeGetLocalId)
-REFUSED(cudaGraphNodeGetToolsId)
-REFUSED(cudaGraphGetId)
-REFUSED(cudaGraphExecGetId)
-REFUSED(cudaGraphNodeGetParams)
-REFUSED(cudaLaunchHostFunc_v2)
-REFUSED(cudaLaunchHostFunc_v2_ptsz)
-REFUSED(cudaStreamBeginRecaptureToGraph)
-REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
-#endif
 #undef WHY
 
 #define WHY "managed memory: not served yet"
@@ -1085,16 +1118,6 @@ REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
 REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
 #undef WHY
 
-#define WHY "driver logs: not served yet"
-#if VCUDA_ABI == 13
-REFUSED(cudaLogsRegisterCallback)
-REFUSED(cudaLogsUnregisterCallback)
-REFUSED(cudaLogsCurrent)
-REFUSED(cudaLogsDumpToFile)
-REFUSED(cudaLogsDumpToMemory)
-#endif
-#undef WHY
-
 #define WHY "attributes of kernel nodes: not served yet"
 #if VCUDA_ABI == 12
 REFUSED(cudaGraphKernelNodeCopyAttributes)
@@ -1113,15 +1136,26 @@ REFUSED(cudaGraphAddMemFreeNode)
 REFUSED(cudaGraphMemFreeNodeGetParams)
 #undef WHY
 
+#define WHY "new in CUDA 13.5: not served yet"
+#if VCUDA_ABI == 13
+REFUSED(cudaGraphNodeGetContainingGraph)
+REFUSED(cudaGraphNodeGetLocalId)
+REFUSED(cudaGraphNodeGetToolsId)
+REFUSED(cudaGraphGetId)
+REFUSED(cudaGraphExecGetId)
+REFUSED(cudaGraphNodeGetParams)
+REFUSED(cudaLaunchHostFunc_v2)
+REFUSED(cudaLaunchHostFunc_v2_ptsz)
+REFUSED(cudaStreamBeginRecaptureToGraph)
+REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
+#endif
+#undef WHY
+
 #define WHY "conditional nodes: not served"
 REFUSED(cudaGraphConditionalHandleCreate)
 #if VCUDA_ABI == 13
 REFUSED(cudaGraphConditionalHandleCreate_v2)
 #endif
-#undef WHY
-
-#define WHY "unified functions: not served yet"
-REFUSED(cudaLibraryGetUnifiedFunction)
 #undef WHY
 
 #define WHY "green contexts: not served yet"
@@ -1145,20 +1179,5 @@ REFUSED(cudaStreamGetDevResource_ptsz)
 REFUSED(cudaSubgridCreate)
 REFUSED(cudaSubgridWorkerGridCreate)
 REFUSED(cudaSubgridWorksetCreate)
-#endif
-#undef WHY
-
-#define WHY "batch copies: not served yet"
-#if VCUDA_ABI == 12
-REFUSED(cudaMemcpy3DBatchAsync)
-REFUSED(cudaMemcpy3DBatchAsync_ptsz)
-#endif
-#if VCUDA_ABI == 13
-REFUSED(cudaMemcpy3DBatchAsync)
-REFUSED(cudaMemcpy3DBatchAsync_ptsz)
-REFUSED(cudaMemcpyWithAttributesAsync)
-REFUSED(cudaMemcpyWithAttributesAsync_ptsz)
-REFUSED(cudaMemcpy3DWithAttributesAsync)
-REFUSED(cudaMemcpy3DWithAttributesAsync_ptsz)
 #endif
 #undef WHY

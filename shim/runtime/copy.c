@@ -78,51 +78,19 @@ cudaError_t runtime_copy_async(
 	return runtime_status(status);
 }
 
-/* ---- Many at once ---- */
-
-/* The attributes are hints about order and place, which copies made one after the other in the
- * stream all satisfy. *failed is the one that was refused, if any. */
-static cudaError_t copy_batch(void *const *dsts, const void *const *srcs, const size_t *sizes,
-	size_t count, bool attributes, size_t *failed, cudaStream_t stream)
+#if CUDART_VERSION >= 13000
+cudaError_t runtime_copy_with_attributes(void *dst, const void *src, size_t size,
+	struct cudaMemcpyAttributes *attr, cudaStream_t stream)
 {
-	cudaError_t error = runtime_enter();
+	size_t first = 0;
 
-	*failed = SIZE_MAX;
-	if (error)
-		return error;
-	if (!count || !dsts || !srcs || !sizes || !attributes)
-		return cudaErrorInvalidValue;
-	for (size_t i = 0; i < count && !error; i++) {
-		error = runtime_copy_async(
-			dsts[i], srcs[i], sizes[i], cudaMemcpyDefault, stream);
-		if (error)
-			*failed = i;
-	}
-	return error;
+	return hand_cudaMemcpyBatchAsync(&dst, &src, &size, 1, attr, &first, 1, stream);
 }
 
-#if CUDART_VERSION < 13000
-cudaError_t hand_cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count,
-	struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
-	cudaStream_t stream)
+cudaError_t runtime_copy_3d_with_attributes(
+	struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream)
 {
-	size_t failed;
-	cudaError_t error = copy_batch(dsts, (const void *const *)srcs, sizes, count,
-		attrs && attrsIdxs && numAttrs, &failed, stream);
-
-	if (failIdx)
-		*failIdx = failed;
-	return error;
-}
-#else
-cudaError_t hand_cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
-	const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
-	size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream)
-{
-	size_t failed;
-
-	return copy_batch(
-		dsts, srcs, sizes, count, attrs && attrsIdxs && numAttrs, &failed, stream);
+	return hand_cudaMemcpy3DBatchAsync(1, op, flags, stream);
 }
 #endif
 

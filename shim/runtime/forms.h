@@ -21,6 +21,17 @@ cudaError_t runtime_copy(void *dst, const void *src, size_t count, enum cudaMemc
 cudaError_t runtime_copy_async(void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t stream);
 
+/* The driver's, newer than the header that we compile with. */
+CUresult cuFuncGetParamCount(CUfunction func, size_t *paramCount);
+
+#if CUDART_VERSION >= 13000
+/* A batch of one. */
+cudaError_t runtime_copy_with_attributes(void *dst, const void *src, size_t size,
+	struct cudaMemcpyAttributes *attr, cudaStream_t stream);
+cudaError_t runtime_copy_3d_with_attributes(
+	struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream);
+#endif
+
 cudaError_t runtime_fill(void *devPtr, int value, size_t count, bool wait, cudaStream_t stream);
 cudaError_t runtime_fill_2d(void *devPtr, size_t pitch, int value, size_t width, size_t height,
 	bool wait, cudaStream_t stream);

@@ -117,6 +117,55 @@ cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim
 	return status ? launch_error(status, gridDim, blockDim) : cudaSuccess;
 }
 
+#if CUDART_VERSION < 13000
+/* One launch of the list, for the driver: the kernel's function in the stream's context. */
+static cudaError_t launch_listed(const struct cudaLaunchParams *from, CUDA_LAUNCH_PARAMS *to)
+{
+	CUcontext context;
+	cudaError_t error;
+
+	if (from->sharedMem > UINT_MAX)
+		return cudaErrorInvalidValue;
+	*to = (CUDA_LAUNCH_PARAMS){.gridDimX = from->gridDim.x,
+		.gridDimY = from->gridDim.y,
+		.gridDimZ = from->gridDim.z,
+		.blockDimX = from->blockDim.x,
+		.blockDimY = from->blockDim.y,
+		.blockDimZ = from->blockDim.z,
+		.sharedMemBytes = (unsigned)from->sharedMem,
+		.hStream = (CUstream)from->stream,
+		.kernelParams = from->args};
+	error = runtime_status(cuStreamGetCtx(to->hStream, &context));
+	if (!error)
+		error = runtime_status(cuCtxPushCurrent(context));
+	if (error)
+		return error;
+	error = register_function(from->func, &to->function);
+	cuCtxPopCurrent(&context);
+	return error;
+}
+
+cudaError_t hand_cudaLaunchCooperativeKernelMultiDevice(
+	struct cudaLaunchParams *launchParamsList, unsigned int numDevices, unsigned int flags)
+{
+	CUDA_LAUNCH_PARAMS list[64]; /* devices that a process can have at the most */
+	cudaError_t error = runtime_enter();
+
+	if (error)
+		return error;
+	if (!launchParamsList || !numDevices || numDevices > sizeof(list) / sizeof(list[0]))
+		return cudaErrorInvalidValue;
+	for (unsigned i = 0; !error && i < numDevices; i++)
+		error = launch_listed(&launchParamsList[i], &list[i]);
+	if (error)
+		return error;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	return runtime_status(cuLaunchCooperativeKernelMultiDevice(list, numDevices, flags));
+#pragma GCC diagnostic pop
+}
+#endif
+
 /* The attributes are the driver's own, under other names. */
 _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "attribute layout");
 _Static_assert(offsetof(cudaLaunchAttribute, val) == offsetof(CUlaunchAttribute, value),

@@ -90,6 +90,11 @@ static void notifications(void)
 	DRIVER(p_cuDeviceRegisterAsyncNotification(0, notified, &times, &handle));
 	DRIVER(p_cuDeviceUnregisterAsyncNotification(0, handle));
 	CHECK_EQ(times, 0);
+	cudaAsyncCallbackHandle_t same;
+	CUDA(cudaDeviceRegisterAsyncNotification(
+		0, [](cudaAsyncNotificationInfo_t *, void *, cudaAsyncCallbackHandle_t) {},
+		NULL, &same));
+	CUDA(cudaDeviceUnregisterAsyncNotification(0, same));
 }
 
 int main(void)

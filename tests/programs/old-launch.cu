@@ -122,6 +122,20 @@ static void list_of_one(void)
 	CUDA(cudaStreamSynchronize(stream));
 	for (int i = 0; i < 4 * 32; i++)
 		CHECK_EQ_AT(i, got[i], host[(i / 32 + 1) % 4] + i % 32);
+#if CUDART_VERSION < 13000
+	cudaLaunchParams runtime = {};
+	runtime.func = (void *)neighbours;
+	runtime.gridDim = dim3(4);
+	runtime.blockDim = dim3(32);
+	runtime.args = args;
+	runtime.stream = stream;
+	host[0] = 50;
+	CUDA(cudaMemcpy(in, host, sizeof(host), cudaMemcpyHostToDevice));
+	CUDA(cudaLaunchCooperativeKernelMultiDevice(&runtime, 1, 0));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
+	CHECK_EQ(got[3 * 32 + 5], 55);
+#endif
 	CUDA(cudaStreamDestroy(stream));
 	CUDA(cudaFree(in));
 	CUDA(cudaFree(out));

@@ -79,6 +79,24 @@ static void copy_pinned(state *s, int)
 	CUDA(cudaMemcpyAsync(s->device, s->pinned, BYTES, cudaMemcpyHostToDevice, s->stream));
 }
 
+static void copy_batch(state *s, int i)
+{
+	void *dsts[] = {s->device, s->device + BYTES / 8};
+	void *srcs[] = {s->pageable, s->pinned};
+	size_t sizes[] = {BYTES / 2, BYTES / 2}, first = 0;
+	cudaMemcpyAttributes attributes = {};
+
+	s->pageable[0] = i;
+	attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+#if CUDART_VERSION >= 13000
+	CUDA(cudaMemcpyBatchAsync(dsts, (const void *const *)srcs, sizes, 2, &attributes, &first,
+		1, s->stream));
+#else
+	CUDA(cudaMemcpyBatchAsync(
+		dsts, srcs, sizes, 2, &attributes, &first, 1, NULL, s->stream));
+#endif
+}
+
 static void copy_on_device(state *s, int)
 {
 	CUDA(cudaMemcpyAsync(
@@ -196,6 +214,7 @@ static const struct {
 	{"fill", fill},
 	{"copy_pageable", copy_pageable},
 	{"copy_pinned", copy_pinned},
+	{"copy_batch", copy_batch},
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
 	{"ask", ask},

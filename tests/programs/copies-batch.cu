@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Copies in batches: bytes of every direction by one call, with the attributes of each part; and
+ * of rows and slices. */
+#include "check.h"
+
+#include <vector>
+
+enum { PIECES = 9, BYTES = 5000 };
+
+#if CUDART_VERSION >= 13000
+#define BATCH(dsts, srcs, sizes, n, attrs, at, k, failed, stream)                              \
+	((void)(failed), cudaMemcpyBatchAsync(dsts, (const void *const *)(srcs), sizes, n,     \
+				 attrs, at, k, stream))
+#define BATCH3D(n, ops, failed, flags, stream)                                                 \
+	((void)(failed), cudaMemcpy3DBatchAsync(n, ops, flags, stream))
+#else
+#define BATCH(dsts, srcs, sizes, n, attrs, at, k, failed, stream)                              \
+	cudaMemcpyBatchAsync(dsts, srcs, sizes, n, attrs, at, k, failed, stream)
+#define BATCH3D(n, ops, failed, flags, stream) cudaMemcpy3DBatchAsync(n, ops, failed, flags, stream)
+#endif
+
+static void flat(cudaStream_t stream)
+{
+	std::vector<unsigned char> in(PIECES * BYTES), out(PIECES * BYTES);
+	unsigned char *device, *second, *pinned;
+	void *dsts[PIECES], *srcs[PIECES];
+	size_t sizes[PIECES], at[] = {0, 4}, failed = 7;
+	cudaMemcpyAttributes attrs[2] = {};
+
+	attrs[0].srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	attrs[1].srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
+	CUDA(cudaMalloc((void **)&device, PIECES * BYTES));
+	CUDA(cudaMalloc((void **)&second, PIECES * BYTES));
+	CUDA(cudaMallocHost((void **)&pinned, PIECES * BYTES));
+	for (int i = 0; i < PIECES * BYTES; i++) {
+		in[i] = (unsigned char)(i * 7 + 1);
+		pinned[i] = in[i];
+	}
+	for (int i = 0; i < PIECES; i++) {
+		dsts[i] = device + i * BYTES;
+		srcs[i] = (i & 1 ? pinned : in.data()) + i * BYTES;
+		sizes[i] = BYTES - i; /* the last i bytes stay 0 */
+	}
+	CUDA(cudaMemsetAsync(device, 0, PIECES * BYTES, stream));
+	CUDA(BATCH(dsts, srcs, sizes, PIECES, attrs, at, 2, &failed, stream));
+	/* What was to be read during the call is the caller's again. */
+	memset(in.data() + 4 * BYTES, 0xee, 5 * BYTES);
+	for (int i = 4; i < PIECES; i++)
+		memset(pinned + i * BYTES, 0xee, BYTES);
+
+	/* Device to device, then both ways to the host. */
+	for (int i = 0; i < PIECES; i++) {
+		srcs[i] = dsts[i];
+		dsts[i] = second + i * BYTES;
+		sizes[i] = BYTES;
+	}
+	at[1] = 8;
+	CUDA(BATCH(dsts, srcs, sizes, PIECES, attrs, at, 2, &failed, stream));
+	for (int i = 0; i < PIECES; i++) {
+		srcs[i] = dsts[i];
+		dsts[i] = out.data() + i * BYTES;
+	}
+	attrs[0].srcAccessOrder = cudaMemcpySrcAccessOrderAny;
+	CUDA(BATCH(dsts, srcs, sizes, PIECES, attrs, at, 1, &failed, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	for (int i = 0; i < PIECES * BYTES; i++)
+		CHECK_EQ_AT(i, out[i],
+			i % BYTES < BYTES - i / BYTES ? (unsigned char)(i * 7 + 1) : 0);
+
+	/* No attributes; an order that is none; more attributes than copies; the legacy stream. */
+	CUDA_IS(cudaErrorInvalidValue,
+		BATCH(dsts, srcs, sizes, PIECES, NULL, at, 0, &failed, stream));
+	attrs[0].srcAccessOrder = cudaMemcpySrcAccessOrderInvalid;
+	CUDA_IS(cudaErrorInvalidValue,
+		BATCH(dsts, srcs, sizes, PIECES, attrs, at, 1, &failed, stream));
+	attrs[0].srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	CUDA_IS(cudaErrorInvalidValue, BATCH(dsts, srcs, sizes, 1, attrs, at, 2, &failed, stream));
+	CUDA(cudaFree(device));
+	CUDA(cudaFree(second));
+	CUDA(cudaFreeHost(pinned));
+}
+
+/* Two slices of 3 rows of 10 bytes into a room of rows of 16 and slices of 5. */
+static void rows(cudaStream_t stream)
+{
+	enum { WIDTH = 10, HEIGHT = 3, DEPTH = 2, PITCH = 16, LAYER = 5 };
+	unsigned char in[WIDTH * HEIGHT * DEPTH], out[PITCH * LAYER * DEPTH];
+	cudaMemcpy3DBatchOp op[1] = {};
+	unsigned char *device;
+	size_t failed = 7;
+
+	for (int i = 0; i < (int)sizeof(in); i++)
+		in[i] = (unsigned char)(i + 1);
+	CUDA(cudaMalloc((void **)&device, sizeof(out)));
+	CUDA(cudaMemsetAsync(device, 0, sizeof(out), stream));
+	op[0].src.type = op[0].dst.type = cudaMemcpyOperandTypePointer;
+	op[0].src.op.ptr.ptr = in;
+	op[0].dst.op.ptr.ptr = device;
+	op[0].dst.op.ptr.rowLength = PITCH;
+	op[0].dst.op.ptr.layerHeight = LAYER;
+	op[0].extent = make_cudaExtent(WIDTH, HEIGHT, DEPTH);
+	op[0].srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
+	CUDA(BATCH3D(1, op, &failed, 0, stream));
+	memset(in, 0, sizeof(in));
+	CUDA(cudaMemcpyAsync(out, device, sizeof(out), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	for (int i = 0; i < (int)sizeof(out); i++) {
+		int x = i % PITCH, y = i / PITCH % LAYER, z = i / PITCH / LAYER;
+
+		CHECK_EQ_AT(i, (int)out[i],
+			x < WIDTH && y < HEIGHT ? (z * HEIGHT + y) * WIDTH + x + 1 : 0);
+	}
+	op[0].dst.op.ptr.rowLength = WIDTH - 1;
+	CUDA_IS(cudaErrorInvalidValue, BATCH3D(1, op, &failed, 0, stream));
+	CUDA(cudaFree(device));
+}
+
+int main(void)
+{
+	cudaStream_t stream;
+
+	CUDA(cudaStreamCreate(&stream));
+	flat(stream);
+	rows(stream);
+	CUDA(cudaStreamDestroy(stream));
+	return 0;
+}
