@@ -31,7 +31,7 @@ ALLOWED = {
     "shim/loader": "",
     "shim/libraries/common": "protocol/libraries shim/engine",
     "shim/libraries/cublas":
-        "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
+        "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
     "shim/libraries/cublaslt":
         "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
     "shim/libraries/cudnn":
@@ -59,7 +59,8 @@ ALLOWED = {
         " gpu-agent/sandbox",
     "gpu-agent/worker/driver": "common protocol/wire protocol/generated gpu-agent/worker",
     "gpu-agent/worker/libraries/cublas":
-        "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/probe",
+        "common protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
+        " gpu-agent/probe",
     "gpu-agent/worker/libraries/cublaslt":
         "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/probe",
     "gpu-agent/worker/libraries/cudnn":
@@ -102,8 +103,6 @@ EXCEPTIONS = {
         "what cuDNN keeps for a context goes with it",
     ("shim/libraries/cublaslt/cublaslt.h", "shim/libraries/cublas/status.h"):
         "cuBLASLt's statuses are cuBLAS's",
-    ("gpu-agent/worker/libraries/cublaslt/cublaslt.c", "gpu-agent/worker/libraries/cublas/cublas.h"):
-        "cuBLASLt takes handles of cuBLAS",
 }
 # The shim uses headers of common only: it links libc and nothing else.
 SHIM_COMMON = {"common/wait.h", "common/cleanup.h"}

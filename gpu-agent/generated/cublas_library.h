@@ -34,6 +34,7 @@ static inline const struct cublas_library *cublas_library_of(const struct agent_
 
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cublas_serve_find(uint16_t op);
+extern const struct plain_library cublas_plain; /* its stanza's */
 
 /* Written by hand in gpu-agent/worker/libraries/cublas. */
 CUresult serve_cublasGemmGroupedBatchedEx(struct worker *w, struct request *r);

@@ -34,6 +34,7 @@ static inline const struct curand_library *curand_library_of(const struct agent_
 
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *curand_serve_find(uint16_t op);
+extern const struct plain_library curand_plain; /* its stanza's */
 
 /* Written by hand in gpu-agent/worker/libraries/curand. */
 CUresult serve_curandCreatePoissonDistribution(struct worker *w, struct request *r);

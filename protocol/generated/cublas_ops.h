@@ -271,6 +271,14 @@ enum cublas_op {
 	OP_cublasZgetrsBatched = 1540,
 	OP_cublasUint8gemmBias = 1541,
 	OP_cublasGemmGroupedBatchedEx = 1542,
+	OP_cublasCreate_v2 = 1600,
+	OP_cublasDestroy_v2 = 1601,
+	OP_cublasSetEmulationStrategy = 1602,
+	OP_cublasSetEmulationSpecialValuesSupport = 1603,
+	OP_cublasSetFixedPointEmulationMantissaControl = 1604,
+	OP_cublasSetFixedPointEmulationMaxMantissaBitCount = 1605,
+	OP_cublasSetFixedPointEmulationMantissaBitOffset = 1606,
+	OP_cublasSetFixedPointEmulationMantissaBitCountPointer = 1607,
 };
 
 #endif

@@ -327,25 +327,6 @@ struct wire_vcudaNvmlText_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlText_reply) == 8, "");
 
-/* call 50 */
-struct wire_vcudaCublasOpen {
-	uint64_t handle; /* KIND_cublasHandle, minted by the shim */
-	uint32_t major;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_vcudaCublasOpen) == 16, "");
-struct wire_vcudaCublasOpen_reply {
-	uint32_t status;
-	uint32_t version;
-};
-_Static_assert(sizeof(struct wire_vcudaCublasOpen_reply) == 8, "");
-
-/* post 51 */
-struct wire_vcudaCublasClose {
-	uint64_t handle; /* KIND_cublasHandle, not valid after this */
-};
-_Static_assert(sizeof(struct wire_vcudaCublasClose) == 8, "");
-
 /* post 56 */
 struct wire_vcudaVmmCreate {
 	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */
@@ -377,20 +358,6 @@ struct wire_vcudaVmmUnmap {
 	uint64_t bytes;
 };
 _Static_assert(sizeof(struct wire_vcudaVmmUnmap) == 24, "");
-
-/* call 60 */
-struct wire_vcudaCublasEmulation {
-	uint64_t handle;
-	uint32_t which;
-	uint32_t pad_0;
-	uint64_t value;
-};
-_Static_assert(sizeof(struct wire_vcudaCublasEmulation) == 24, "");
-struct wire_vcudaCublasEmulation_reply {
-	uint32_t status;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_vcudaCublasEmulation_reply) == 8, "");
 
 /* call 65 */
 struct wire_vcudaCudnnOpen {

@@ -11,7 +11,7 @@ VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
-           "keeps", "on_host", "sets_stream",
+           "keeps", "tells", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
            "overtakes", "aside", "stages")
 
@@ -111,6 +111,9 @@ class Library:
     needs: tuple         # what a file must export to be that library
     form: str            # how its calls travel: FORMS
     statuses: dict       # what the front answers of itself: {reason: number}
+    state: list          # the handle's words that travel with each call
+    kept: dict           # those that do not: {name: what a new handle has}
+    told: str            # the function whose number comes back with a new handle, or ""
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
 
@@ -122,6 +125,13 @@ class Library:
     def key(self):
         """Its name in the agent's configuration."""
         return self.stem[3:]
+
+    def word(self, name):
+        """The number of a handle's word: first those that travel."""
+        words = self.state + [None] * (4 - len(self.state)) + list(self.kept)
+        if name not in words:
+            raise ApiError(f"{self.stem}: no word {name} in state() or kept()")
+        return words.index(name)
 
 
 @dataclass
@@ -247,7 +257,8 @@ def parse_type(words, where):
 # content, as a sequence of items.
 FORMS = ("state", "plain", "content")
 # Words of a `library` statement, each with (…).
-LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form", "statuses")
+LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
+LIBRARY_MAY = ("statuses", "state", "kept", "told")
 
 
 def parse_library(text, family, where):
@@ -256,19 +267,25 @@ def parse_library(text, family, where):
     said, rest = {}, rest.strip()
     while rest:
         match = re.match(r"(\w+)\(([^)]*)\)\s*", rest)
-        if not match or match.group(1) not in LIBRARY_WORDS:
+        if not match or match.group(1) not in LIBRARY_WORDS + LIBRARY_MAY:
             raise ApiError(f"{where}: library: not understood: {rest}")
         said[match.group(1)] = match.group(2).split()
         rest = rest[match.end():]
-    missing = [word for word in LIBRARY_WORDS if word not in said and word != "statuses"]
+    missing = [word for word in LIBRARY_WORDS if word not in said]
     if missing or said["form"][0] not in FORMS:
         raise ApiError(f"{where}: library: no {' '.join(missing) or 'such form'}")
     sonames = [(int(major), name) for major, name in
                (word.split(":") for word in said["sonames"])]
     return Library(family, stem, sonames, said["handle"][0], said["software"][0],
                    tuple(said["version"]), tuple(said["needs"]), said["form"][0],
-                   {k: int(v) for k, v in (w.split("=") for w in said.get("statuses", ()))},
+                   numbers(said.get("statuses", ())), said.get("state", []),
+                   numbers(said.get("kept", ())), *said.get("told", [""]),
                    said["name"][0], said["header"][0])
+
+
+def numbers(words):
+    """{name: number} of NAME=NUMBER or NAME, which is 0."""
+    return {name: int(number or 0) for name, _, number in (w.partition("=") for w in words)}
 
 
 WIRES = ("u32", "i32", "enum", "u64", "i64", "f32", "f64", "stream", "function", "handle", "struct",

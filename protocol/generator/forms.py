@@ -8,7 +8,7 @@ import re
 
 from . import text
 from .api import ApiError, abis, split_top
-from .library import items_of
+from .library import is_made, items_of
 
 ROOMS = {"cuda": "driver", "cudart": "runtime"}
 
@@ -130,7 +130,7 @@ def driver_form(api, entry):
 def generated(entry):
     """Whether the shim's half of a function that is served is made from its description."""
     written = entry.verb == "local" or "shim" in entry.options.get("hand", "").split(",")
-    return entry.has("as") or entry.has("same") or entry.has("answers") or not written
+    return is_made(entry) or any(entry.has(o) for o in ("as", "same", "answers")) or not written
 
 
 def counts(api, families):

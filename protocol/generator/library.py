@@ -49,6 +49,12 @@ def is_handle(entry, param):
     return param.type.strip() == entry.library.handle
 
 
+def is_made(entry):
+    """Whether what is local, or the library's part of it, is made from the stanza."""
+    return entry.verb == "local" and any(
+        entry.has(o) for o in ("keeps", "tells", "sets_stream", "gets_stream"))
+
+
 def words(param):
     """64-bit words that a scalar takes at most."""
     return 5 if param.size in ("20", "40") or param.size.endswith("* 5") else 2
@@ -147,8 +153,10 @@ def hand_header(api, family):
     out = text.head(f"What shim/libraries/{family}/ writes by hand.",
                     f"VCUDA_SHIM_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/libraries/{family}.h"'])
+    if api.libraries[family].form == "plain":
+        out += f"\nextern const struct library_front {family}_front; /* its stanza's */\n"
     for e in api.of(family):
-        if (e.verb == "local" or e.hand("shim")) and not e.has("sets_stream"):
+        if (e.verb == "local" or e.hand("shim")) and not is_made(e):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
     return out + "\n\n#endif\n"
 
@@ -230,7 +238,7 @@ def wide_stub(entry):
     handle = next(p.name for p in entry.params if is_handle(entry, p))
     out += f"\tint narrow = 0;\n\t{entry.result} status;\n\n"
     out += f"\tif (!{index})\n\t\treturn {f.upper()}_STATUS_INVALID_VALUE;\n"
-    checks.append(f"{f}_on_device({handle})")  # a device result would be too narrow
+    checks.append(f"vcuda_library_on_device(&{f}_front, {handle})")  # a device result would be too narrow
     out += text.wrap("\tif (", checks, ")", "\t    ", " ||") + "\n"
     out += f"\t\treturn {f.upper()}_STATUS_NOT_SUPPORTED;\n"
     out += text.wrap(f"\tstatus = {entry.name}(", args, ");") + "\n"
@@ -255,6 +263,15 @@ def narrows(entry):
                                           for p in entry.params)
 
 
+def wide_rows(api, family):
+    """The rows of the NAME_64 that are NAME once their ints fit."""
+    wide = [(abis(e), wide_row(api, e)) for e in api.of(family) if narrows(e)]
+    if not wide:
+        return ""
+    unsupported = api.libraries[family].statuses["unsupported"]
+    return f"\nSTUB_NARROW({unsupported});\n" + text.by_major(wide)
+
+
 def stubs(api, family):
     out = text.head(
         f"The functions that {stem(api, family)} exports, compiled for each major\n"
@@ -266,10 +283,6 @@ def stubs(api, family):
     every = wide_exported(api.of(family))
     out += "\n" + text.by_major([(abis(e), stub_of(api, e, n)) for e, n in every
                                  if e.verb != "refused" and not (n != e.name and narrows(e))])
-    wide = [(abis(e), wide_row(api, e)) for e in api.of(family) if narrows(e)]
-    if wide:
-        out += f'\n_Static_assert({family.upper()}_STATUS_NOT_SUPPORTED == 15, "");\n'
-        out += "STUB_NARROW(15);\n" + text.by_major(wide)
     return out + text.refusals(
         [(e, n) for e, n in every if e.verb == "refused"],
         lambda e, n: text.row("REFUSED", family, e.result, n) + "\n")
@@ -304,6 +317,8 @@ def library_header(api, family):
     out += "};\n\n" + library_opened(family)
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
+    if api.libraries[family].form == "plain":
+        out += f"extern const struct plain_library {family}_plain; /* its stanza's */\n"
     hand = [e for e in crossing(api, family) if by_hand(e)]
     out += f"\n/* Written by hand in gpu-agent/worker/libraries/{family}. */\n" if hand else ""
     for e in hand:

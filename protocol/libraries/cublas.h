@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuBLAS as both ends know it: the types of its ABI (the same in 12 and 13; no header of
- * NVIDIA's is needed to build), the handle's state as it travels with every call, and how many
- * bytes a scalar has.
+ * NVIDIA's is needed to build), products in groups, and how many bytes a scalar has.
  */
 #ifndef VCUDA_PROTOCOL_LIBRARIES_CUBLAS_H
 #define VCUDA_PROTOCOL_LIBRARIES_CUBLAS_H
@@ -13,7 +12,7 @@
 #include <library_types.h>
 #include <stdint.h>
 
-#include "protocol/wire/frame.h"
+#include "protocol/libraries/plain.h"
 
 typedef struct cublasContext *cublasHandle_t;
 typedef int cublasStatus_t;
@@ -56,35 +55,6 @@ enum {
 	CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT = 79,
 };
 
-/* What a handle knows about emulated floats: set at once, since hardly any program does. */
-enum cublas_emulation {
-	CUBLAS_EMULATION_STRATEGY,
-	CUBLAS_EMULATION_SPECIAL_VALUES,
-	CUBLAS_EMULATION_MANTISSA_CONTROL,
-	CUBLAS_EMULATION_MAX_BITS,
-	CUBLAS_EMULATION_BIT_OFFSET,
-	CUBLAS_EMULATION_BIT_COUNT, /* an address on the device */
-	CUBLAS_EMULATIONS
-};
-
-/* First in the body of every call of cublas.api. The worker sets what differs from what its
- * handle has. */
-struct cublas_state {
-	uint64_t handle; /* KIND_cublasHandle */
-	uint64_t stream;
-	uint32_t pointer_mode;
-	uint32_t math;
-	uint32_t atomics;
-	int32_t sm_count; /* 0: all */
-};
-_Static_assert(sizeof(struct cublas_state) == 32, "");
-/* What a call is learned by begins behind the names of handle and stream. */
-#define CUBLAS_KEY_FROM 16u
-
-/* A scalar or result in a body: its bytes in host pointer mode, else words[0] is an address.
- * Five words: the largest is the parameter of a modified rotation, five doubles. */
-#define CUBLAS_VALUE_WORDS 5
-
 /* Products in groups: the frame's two runs are, for each group, what it is learned by, and
  * behind all of them the scalars. */
 struct cublas_group {
@@ -99,7 +69,7 @@ enum cublas_grouped { CUBLAS_GROUPED_EX, CUBLAS_GROUPED_S, CUBLAS_GROUPED_D };
 #define CUBLAS_GROUPS_MAX 512 /* in one frame */
 
 struct wire_cublasGemmGroupedBatchedEx {
-	struct cublas_state state;
+	struct library_state state;
 	uint32_t which; /* enum cublas_grouped */
 	uint32_t groups;
 	int32_t a_type, b_type, c_type, compute;

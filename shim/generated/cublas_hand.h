@@ -9,47 +9,13 @@
 
 #include "protocol/libraries/cublas.h"
 
-cublasStatus_t hand_cublasCreate_v2(cublasHandle_t *handle);
-cublasStatus_t hand_cublasDestroy_v2(cublasHandle_t handle);
+extern const struct library_front cublas_front; /* its stanza's */
+
 cublasStatus_t hand_cublasGetVersion_v2(cublasHandle_t handle, int *version);
 cublasStatus_t hand_cublasGetProperty(libraryPropertyType type, int *value);
 size_t hand_cublasGetCudartVersion(void);
 cublasStatus_t hand_cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace,
 		size_t workspaceSizeInBytes);
-cublasStatus_t hand_cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId);
-cublasStatus_t hand_cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *streamId);
-cublasStatus_t hand_cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode);
-cublasStatus_t hand_cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode);
-cublasStatus_t hand_cublasGetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t *mode);
-cublasStatus_t hand_cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode);
-cublasStatus_t hand_cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode);
-cublasStatus_t hand_cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
-cublasStatus_t hand_cublasGetSmCountTarget(cublasHandle_t handle, int *smCountTarget);
-cublasStatus_t hand_cublasSetSmCountTarget(cublasHandle_t handle, int smCountTarget);
-cublasStatus_t hand_cublasGetEmulationStrategy(cublasHandle_t handle,
-		cublasEmulationStrategy_t *emulationStrategy);
-cublasStatus_t hand_cublasSetEmulationStrategy(cublasHandle_t handle,
-		cublasEmulationStrategy_t emulationStrategy);
-cublasStatus_t hand_cublasGetEmulationSpecialValuesSupport(cublasHandle_t handle,
-		cudaEmulationSpecialValuesSupport *mask);
-cublasStatus_t hand_cublasSetEmulationSpecialValuesSupport(cublasHandle_t handle,
-		cudaEmulationSpecialValuesSupport mask);
-cublasStatus_t hand_cublasGetFixedPointEmulationMantissaControl(cublasHandle_t handle,
-		cudaEmulationMantissaControl *mantissaControl);
-cublasStatus_t hand_cublasSetFixedPointEmulationMantissaControl(cublasHandle_t handle,
-		cudaEmulationMantissaControl mantissaControl);
-cublasStatus_t hand_cublasGetFixedPointEmulationMaxMantissaBitCount(cublasHandle_t handle,
-		int *maxMantissaBitCount);
-cublasStatus_t hand_cublasSetFixedPointEmulationMaxMantissaBitCount(cublasHandle_t handle,
-		int maxMantissaBitCount);
-cublasStatus_t hand_cublasGetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
-		int *mantissaBitOffset);
-cublasStatus_t hand_cublasSetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle,
-		int mantissaBitOffset);
-cublasStatus_t hand_cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
-		int **mantissaBitCount);
-cublasStatus_t hand_cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
-		int *mantissaBitCount);
 const char *hand_cublasGetStatusName(cublasStatus_t status);
 const char *hand_cublasGetStatusString(cublasStatus_t status);
 cublasStatus_t hand_cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr,

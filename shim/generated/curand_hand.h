@@ -9,6 +9,8 @@
 
 #include "protocol/libraries/curand.h"
 
+extern const struct library_front curand_front; /* its stanza's */
+
 curandStatus_t hand_curandGetVersion(int *version);
 curandStatus_t hand_curandGetProperty(libraryPropertyType type, int *value);
 curandStatus_t hand_curandCreatePoissonDistribution(double lambda,

@@ -16,17 +16,14 @@
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
 
-static const char soname[] =
-	"libcurand.so.10";
 static int missing;
 const struct library_front curand_front = {
-	.name = soname,
+	.name = "libcurand.so.10",
 	.kind = KIND_curandGenerator,
 	.logged_once = &missing,
-	.handle = 101,
-	.memory = 102,
-	.lost = 202,
-	.missing = 203,
+	.pointer_mode = LIBRARY_NO_WORD,
+	.on_host = 3,
+	.statuses = {.handle = 101, .memory = 102, .lost = 202, .missing = 203},
 };
 
 /* call 2500 */
@@ -35,13 +32,12 @@ STUB_EXPORT curandStatus_t curandCreateGenerator(curandGenerator_t *generator,
 {
 	struct library_call call;
 	struct wire_curandCreateGenerator body = {
-		.rng_type = (uint32_t)rng_type,
-		.major = VCUDA_ABI,
+		.rng_type = (uint32_t)rng_type, .major = VCUDA_ABI,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandCreateGenerator, NULL,
 		&body.state);
-	vcuda_library_keeps(&call, 0, (uint32_t)rng_type);
+	vcuda_library_keeps(&call, 0, (uint64_t)(uint32_t)rng_type);
 	return vcuda_library_create(&call, OP_curandCreateGenerator, &body, sizeof(body),
 		"curandCreateGenerator", false, (void **)generator);
 }
@@ -52,13 +48,12 @@ STUB_EXPORT curandStatus_t curandCreateGeneratorHost(curandGenerator_t *generato
 {
 	struct library_call call;
 	struct wire_curandCreateGeneratorHost body = {
-		.rng_type = (uint32_t)rng_type,
-		.major = VCUDA_ABI,
+		.rng_type = (uint32_t)rng_type, .major = VCUDA_ABI,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandCreateGeneratorHost, NULL,
 		&body.state);
-	vcuda_library_keeps(&call, 0, (uint32_t)rng_type);
+	vcuda_library_keeps(&call, 0, (uint64_t)(uint32_t)rng_type);
 	return vcuda_library_create(&call, OP_curandCreateGeneratorHost, &body, sizeof(body),
 		"curandCreateGeneratorHost", true, (void **)generator);
 }
@@ -73,16 +68,14 @@ STUB_EXPORT curandStatus_t curandDestroyGenerator(curandGenerator_t generator)
 		&body.state);
 	return vcuda_library_destroy(&call, OP_curandDestroyGenerator, &body, sizeof(body));
 }
-
 STUB(library, curandStatus_t, curandGetVersion, hand_curandGetVersion, (int *version),
 	(version))
-
 STUB(library, curandStatus_t, curandGetProperty, hand_curandGetProperty,
 	(libraryPropertyType type, int *value), (type, value))
 
 STUB_EXPORT curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t stream)
 {
-	return vcuda_library_stream(&curand_front, CALL_curandSetStream, generator, stream);
+	return vcuda_library_stream_set(&curand_front, CALL_curandSetStream, generator, stream);
 }
 
 /* learned 2503 */
@@ -97,7 +90,7 @@ STUB_EXPORT curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetPseudoRandomGeneratorSeed,
 		generator, &body.state);
 	return vcuda_library_send(&call, OP_curandSetPseudoRandomGeneratorSeed, &body,
-		sizeof(body), KEY_curandSetPseudoRandomGeneratorSeed);
+		sizeof(body), KEY_curandSetPseudoRandomGeneratorSeed, NULL, 0);
 }
 
 /* learned 2504 */
@@ -112,7 +105,7 @@ STUB_EXPORT curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator,
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetGeneratorOffset, generator,
 		&body.state);
 	return vcuda_library_send(&call, OP_curandSetGeneratorOffset, &body, sizeof(body),
-		KEY_curandSetGeneratorOffset);
+		KEY_curandSetGeneratorOffset, NULL, 0);
 }
 
 /* learned 2505 */
@@ -126,9 +119,9 @@ STUB_EXPORT curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generato
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetGeneratorOrdering, generator,
 		&body.state);
-	vcuda_library_keeps(&call, 1, (uint32_t)order);
+	vcuda_library_keeps(&call, 1, (uint64_t)(uint32_t)order);
 	return vcuda_library_send(&call, OP_curandSetGeneratorOrdering, &body, sizeof(body),
-		KEY_curandSetGeneratorOrdering);
+		KEY_curandSetGeneratorOrdering, NULL, 0);
 }
 
 /* learned 2506 */
@@ -142,9 +135,9 @@ STUB_EXPORT curandStatus_t curandSetQuasiRandomGeneratorDimensions(curandGenerat
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetQuasiRandomGeneratorDimensions,
 		generator, &body.state);
-	vcuda_library_keeps(&call, 2, (uint32_t)num_dimensions);
+	vcuda_library_keeps(&call, 2, (uint64_t)num_dimensions);
 	return vcuda_library_send(&call, OP_curandSetQuasiRandomGeneratorDimensions, &body,
-		sizeof(body), KEY_curandSetQuasiRandomGeneratorDimensions);
+		sizeof(body), KEY_curandSetQuasiRandomGeneratorDimensions, NULL, 0);
 }
 
 /* learned 2507 */
@@ -159,7 +152,7 @@ STUB_EXPORT curandStatus_t curandGenerate(curandGenerator_t generator, unsigned 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerate, generator, &body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerate, &body, sizeof(body),
-		KEY_curandGenerate);
+		KEY_curandGenerate, NULL, 0);
 }
 
 /* learned 2508 */
@@ -175,7 +168,7 @@ STUB_EXPORT curandStatus_t curandGenerateLongLong(curandGenerator_t generator,
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateLongLong, &body, sizeof(body),
-		KEY_curandGenerateLongLong);
+		KEY_curandGenerateLongLong, NULL, 0);
 }
 
 /* learned 2509 */
@@ -191,7 +184,7 @@ STUB_EXPORT curandStatus_t curandGenerateUniform(curandGenerator_t generator, fl
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateUniform, &body, sizeof(body),
-		KEY_curandGenerateUniform);
+		KEY_curandGenerateUniform, NULL, 0);
 }
 
 /* learned 2510 */
@@ -207,7 +200,7 @@ STUB_EXPORT curandStatus_t curandGenerateUniformDouble(curandGenerator_t generat
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateUniformDouble, &body, sizeof(body),
-		KEY_curandGenerateUniformDouble);
+		KEY_curandGenerateUniformDouble, NULL, 0);
 }
 
 /* learned 2511 */
@@ -216,16 +209,14 @@ STUB_EXPORT curandStatus_t curandGenerateNormal(curandGenerator_t generator, flo
 {
 	struct library_call call;
 	struct wire_curandGenerateNormal body = {
-		.n = n,
-		.mean = mean,
-		.stddev = stddev,
+		.n = n, .mean = mean, .stddev = stddev,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateNormal, generator,
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateNormal, &body, sizeof(body),
-		KEY_curandGenerateNormal);
+		KEY_curandGenerateNormal, NULL, 0);
 }
 
 /* learned 2512 */
@@ -234,16 +225,14 @@ STUB_EXPORT curandStatus_t curandGenerateNormalDouble(curandGenerator_t generato
 {
 	struct library_call call;
 	struct wire_curandGenerateNormalDouble body = {
-		.n = n,
-		.mean = mean,
-		.stddev = stddev,
+		.n = n, .mean = mean, .stddev = stddev,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateNormalDouble, generator,
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateNormalDouble, &body, sizeof(body),
-		KEY_curandGenerateNormalDouble);
+		KEY_curandGenerateNormalDouble, NULL, 0);
 }
 
 /* learned 2513 */
@@ -252,16 +241,14 @@ STUB_EXPORT curandStatus_t curandGenerateLogNormal(curandGenerator_t generator,
 {
 	struct library_call call;
 	struct wire_curandGenerateLogNormal body = {
-		.n = n,
-		.mean = mean,
-		.stddev = stddev,
+		.n = n, .mean = mean, .stddev = stddev,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateLogNormal, generator,
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateLogNormal, &body, sizeof(body),
-		KEY_curandGenerateLogNormal);
+		KEY_curandGenerateLogNormal, NULL, 0);
 }
 
 /* learned 2514 */
@@ -270,22 +257,18 @@ STUB_EXPORT curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t gener
 {
 	struct library_call call;
 	struct wire_curandGenerateLogNormalDouble body = {
-		.n = n,
-		.mean = mean,
-		.stddev = stddev,
+		.n = n, .mean = mean, .stddev = stddev,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateLogNormalDouble, generator,
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateLogNormalDouble, &body, sizeof(body),
-		KEY_curandGenerateLogNormalDouble);
+		KEY_curandGenerateLogNormalDouble, NULL, 0);
 }
-
 STUB(library, curandStatus_t, curandCreatePoissonDistribution,
 	hand_curandCreatePoissonDistribution, (double lambda,
 	curandDiscreteDistribution_t *discrete_distribution), (lambda, discrete_distribution))
-
 STUB(library, curandStatus_t, curandDestroyDistribution, hand_curandDestroyDistribution,
 	(curandDiscreteDistribution_t discrete_distribution), (discrete_distribution))
 
@@ -295,15 +278,14 @@ STUB_EXPORT curandStatus_t curandGeneratePoisson(curandGenerator_t generator,
 {
 	struct library_call call;
 	struct wire_curandGeneratePoisson body = {
-		.n = n,
-		.lambda = lambda,
+		.n = n, .lambda = lambda,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGeneratePoisson, generator,
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGeneratePoisson, &body, sizeof(body),
-		KEY_curandGeneratePoisson);
+		KEY_curandGeneratePoisson, NULL, 0);
 }
 
 /* learned 2518 */
@@ -312,16 +294,14 @@ STUB_EXPORT curandStatus_t curandGeneratePoissonMethod(curandGenerator_t generat
 {
 	struct library_call call;
 	struct wire_curandGeneratePoissonMethod body = {
-		.n = n,
-		.lambda = lambda,
-		.method = (uint32_t)method,
+		.n = n, .lambda = lambda, .method = (uint32_t)method,
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGeneratePoissonMethod, generator,
 		&body.state);
 	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGeneratePoissonMethod, &body, sizeof(body),
-		KEY_curandGeneratePoissonMethod);
+		KEY_curandGeneratePoissonMethod, NULL, 0);
 }
 
 /* learned 2519 */
@@ -333,19 +313,15 @@ STUB_EXPORT curandStatus_t curandGenerateSeeds(curandGenerator_t generator)
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateSeeds, generator,
 		&body.state);
 	return vcuda_library_send(&call, OP_curandGenerateSeeds, &body, sizeof(body),
-		KEY_curandGenerateSeeds);
+		KEY_curandGenerateSeeds, NULL, 0);
 }
-
 STUB(library, curandStatus_t, curandGetDirectionVectors32, hand_curandGetDirectionVectors32,
 	(curandDirectionVectors32_t *vectors[], curandDirectionVectorSet_t set), (vectors,
 	set))
-
 STUB(library, curandStatus_t, curandGetScrambleConstants32, hand_curandGetScrambleConstants32,
 	(unsigned int **constants), (constants))
-
 STUB(library, curandStatus_t, curandGetDirectionVectors64, hand_curandGetDirectionVectors64,
 	(curandDirectionVectors64_t *vectors[], curandDirectionVectorSet_t set), (vectors,
 	set))
-
 STUB(library, curandStatus_t, curandGetScrambleConstants64, hand_curandGetScrambleConstants64,
 	(unsigned long long **constants), (constants))

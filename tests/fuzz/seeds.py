@@ -119,7 +119,7 @@ def value(name, field, kind, comment):
     return 1
 
 
-def pack(name, values=None, runs=None, state=None):
+def pack(name, values=None, runs=None):
     """The body of one frame."""
     fields, size = STRUCTS[name]
     values, runs = values or {}, runs or {}
@@ -133,11 +133,9 @@ def pack(name, values=None, runs=None, state=None):
             tail += data
         elif kind == "struct frame_destination":
             head += struct.pack("<IIQ", 0, 0, 0)
-        elif kind == "struct cublas_state":
-            head += state or struct.pack("<QQIIIi", handle("cublasHandle"), handle("CUstream"),
-                                         0, 0, 0, 0)
         elif kind == "struct library_state":
-            head += struct.pack("<QQIIII", handle("curandGenerator"), handle("CUstream"), 101, 0, 0, 0)
+            one, first = ("curandGenerator", 101) if name.startswith("curand") else ("cublasHandle", 0)
+            head += struct.pack("<QQIIII", handle(one), handle("CUstream"), first, 0, 0, 0)
         elif kind.startswith("struct "):
             head += bytes(max(0, size - len(head)))
         else:
@@ -213,8 +211,8 @@ def before(name):
                 if "vcudaGraphInstantiate" in STRUCTS else b""
     if name.startswith("cublasLt"):
         return out
-    if name.startswith("cublas") or "Cublas" in name:
-        out += say("vcudaCublasOpen", {"handle": handle("cublasHandle"), "major": 13}, kind=CALL)
+    if name.startswith("cublas") and not name.startswith("cublasCreate"):
+        out += say("cublasCreate_v2", {"major": 13}, kind=CALL)
     if name.startswith("curand") and not name.startswith("curandCreateGenerator"):
         out += say("curandCreateGenerator", {"major": 10, "rng_type": 101}, kind=CALL)
     if name.startswith("cudnn") or "Cudnn" in name:

@@ -18,6 +18,7 @@ UNIT_PREFIXES += cudnn
 UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c \
 	gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
+UNIT_PREFIXES += library
 UNIT_PREFIXES += compiled
 UNIT_OBJS_compiled = $(call objects,gpu-agent/cache/compiled.c)
 UNIT_LIBS_compiled = -lcrypto

@@ -11,41 +11,98 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT int vcuda_library_status(const struct library_front *front, CUresult status)
+static struct library_handle *library_find(
+	const struct library_front *front, const void *handle)
 {
-	switch ((int)status) {
-	case CUDA_SUCCESS: return 0;
-	case CUDA_ERROR_OUT_OF_MEMORY: return front->memory;
-	case CUDA_ERROR_INVALID_HANDLE: return front->handle;
-	case CUDA_ERROR_NOT_INITIALIZED:
-	case CUDA_ERROR_NO_DEVICE:
-	case CUDA_ERROR_INVALID_CONTEXT:
-	case CUDA_ERROR_NOT_SUPPORTED: /* an agent that is too old for the library */
-	case CUDA_ERROR_SYSTEM_NOT_READY: return front->missing;
-	default: return front->lost;
-	}
+	return vcuda_front_object((uint64_t)(uintptr_t)handle, front->kind);
+}
+
+EXPORT struct library_handle *vcuda_library_find(
+	const struct library_front *front, const void *handle)
+{
+	return library_find(front, handle);
+}
+
+static bool library_says(const struct library_handle *handle, uint32_t word)
+{
+	return handle && word != LIBRARY_NO_WORD && handle->state.word[word] != 0;
+}
+
+static bool library_on_device(const struct library_call *call)
+{
+	return library_says(call->handle, call->front->pointer_mode);
+}
+
+static int library_invalid(const struct library_front *front)
+{
+	return front_status(front, CUDA_ERROR_INVALID_HANDLE);
 }
 
 EXPORT void vcuda_library_begin(struct library_call *call, const struct library_front *front,
-	unsigned number, void *handle, struct library_state *state)
+	unsigned number, const void *handle, struct library_state *state)
 {
 	*call = (struct library_call){.front = front, .number = number};
-	if (!handle) {
-		call->status = front->handle; /* but for what makes one */
-		return;
-	}
-	call->handle = vcuda_front_object((uint64_t)(uintptr_t)handle, front->kind);
+	call->handle = handle ? library_find(front, handle) : NULL;
 	if (call->handle)
 		*state = call->handle->state;
 	else
-		call->status = front->handle;
+		call->status = front->statuses.handle; /* but for what makes one */
 }
 
-EXPORT void vcuda_library_keeps(struct library_call *call, unsigned word, uint32_t value)
+EXPORT void vcuda_library_keeps(struct library_call *call, uint32_t word, uint64_t value)
 {
 	call->keeps = true;
 	call->word = word;
 	call->kept = value;
+}
+
+static void library_keep(struct library_handle *handle, uint32_t word, uint64_t value)
+{
+	if (word < LIBRARY_STATE_WORDS)
+		handle->state.word[word] = (uint32_t)value;
+	else
+		handle->kept[word - LIBRARY_STATE_WORDS] = value;
+}
+
+EXPORT void vcuda_library_scalar(
+	struct library_call *call, uint64_t *words, const void *value, uint32_t bytes)
+{
+	if (call->status)
+		return;
+	if (!value)
+		call->status = library_invalid(call->front);
+	else if (library_on_device(call))
+		words[0] = (uint64_t)(uintptr_t)value;
+	else if (bytes && bytes <= LIBRARY_VALUE_WORDS * sizeof(*words))
+		memcpy(words, value, bytes);
+	else
+		call->status = front_status(call->front, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+EXPORT void vcuda_library_result(struct library_call *call, uint64_t *words, void *result)
+{
+	if (call->status)
+		return;
+	if (!result)
+		call->status = library_invalid(call->front);
+	else if (library_on_device(call))
+		words[0] = (uint64_t)(uintptr_t)result;
+	else
+		call->awaited = true;
+}
+
+EXPORT void vcuda_library_inout(
+	struct library_call *call, uint64_t *words, void *value, uint32_t bytes)
+{
+	vcuda_library_scalar(call, words, value, bytes);
+	vcuda_library_result(call, words, value);
+}
+
+EXPORT void vcuda_library_give(
+	const struct library_call *call, void *to, const uint64_t *words, uint32_t bytes)
+{
+	if (!call->status && !library_on_device(call))
+		memcpy(to, words, bytes);
 }
 
 EXPORT void vcuda_library_fills(
@@ -54,18 +111,19 @@ EXPORT void vcuda_library_fills(
 	CUresult status;
 
 	*address = (uint64_t)(uintptr_t)to;
-	if (call->status || !call->handle->state.word[LIBRARY_STATE_ON_HOST])
+	if (call->status || !library_says(call->handle, call->front->on_host))
 		return;
 	*address = 0;
+	call->awaited = true;
 	if (__builtin_mul_overflow(count, each, &call->bytes)) {
-		call->status = call->front->memory;
+		call->status = call->front->statuses.memory;
 		return;
 	}
 	call->to = to;
 	status = vcuda_front_context();
 	if (!status && call->bytes)
 		status = cuMemAlloc(&call->between, call->bytes);
-	call->status = vcuda_library_status(call->front, status);
+	call->status = front_status(call->front, status);
 	*address = call->between;
 }
 
@@ -79,41 +137,51 @@ static void library_fetch(struct library_call *call)
 	if (!call->status)
 		status = cuMemcpyDtoH(call->to, call->between, call->bytes);
 	if (!call->status)
-		call->status = vcuda_library_status(call->front, status);
+		call->status = front_status(call->front, status);
 	cuMemFree(call->between);
 }
 
-EXPORT int vcuda_library_send(
-	struct library_call *call, uint16_t op, void *body, size_t body_bytes, uint32_t key_to)
+EXPORT int vcuda_library_send(struct library_call *call, uint16_t op, void *body,
+	size_t body_bytes, uint32_t key_to, void *reply, size_t reply_bytes)
 {
 	struct library_handle *handle = call->handle;
-	struct library_reply reply = {0};
+	struct library_reply first = {0};
 	struct front_frame frame = {
 		.call = call->number,
 		.op = op,
-		.learned = !call->between,
+		.learned = key_to && !call->awaited,
 		.status_first = true,
 		.key_from = LIBRARY_KEY_FROM,
 		.key_to = key_to,
 		.body = body,
 		.body_bytes = (uint32_t)body_bytes,
 		.stream_at = offsetof(struct library_state, stream),
-		.reply = &reply,
-		.reply_bytes = sizeof(reply),
+		.reply = reply ? reply : &first,
+		.reply_bytes = reply ? reply_bytes : sizeof(first),
 	};
 
+	if (reply)
+		memset(reply, 0, reply_bytes);
 	if (!call->status) {
 		frame.stream = handle->stream;
-		call->status = vcuda_library_status(call->front, vcuda_front_send(&frame));
+		call->status = front_status(call->front, vcuda_front_send(&frame));
+		memcpy(&first, frame.reply, sizeof(first));
 		if (!call->status)
-			call->status = (int)reply.status;
+			call->status = (int)first.status;
 	} else {
 		vcuda_count(call->number);
 	}
 	if (!call->status && call->keeps)
-		handle->state.word[call->word] = call->kept;
+		library_keep(handle, call->word, call->kept);
 	library_fetch(call);
 	return call->status;
+}
+
+/* The agent has none, or is too old to know of the library. */
+static int library_missing(const struct library_front *front, const char *name)
+{
+	vcuda_front_missing(name, front->name, front->logged_once);
+	return front->statuses.missing;
 }
 
 EXPORT int vcuda_library_ask(const struct library_front *front, uint16_t op, const void *body,
@@ -125,43 +193,65 @@ EXPORT int vcuda_library_ask(const struct library_front *front, uint16_t op, con
 	if (!status)
 		status = front_ask(op, body, body_bytes, reply, reply_bytes);
 	if (status)
-		return vcuda_library_status(front, status);
+		return front_status(front, status);
 	memcpy(&first, reply, sizeof(first));
 	if (first.absent)
-		vcuda_front_missing(name, front->name, front->logged_once);
+		return library_missing(front, name);
 	return (int)first.status;
+}
+
+/* A new handle, with a name; NULL: there is no memory. */
+static struct library_handle *library_new(struct library_call *call, bool on_host)
+{
+	const struct library_front *front = call->front;
+	struct library_handle *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	memcpy(h->kept, front->kept, sizeof(h->kept));
+	if (call->keeps)
+		library_keep(h, call->word, call->kept);
+	if (front->on_host != LIBRARY_NO_WORD)
+		h->state.word[front->on_host] = on_host;
+	h->state.handle = vcuda_front_mint(front->kind, h);
+	if (h->state.handle)
+		return h;
+	free(h);
+	return NULL;
 }
 
 EXPORT int vcuda_library_create(struct library_call *call, uint16_t op, void *body,
 	size_t body_bytes, const char *name, bool on_host, void **handle)
 {
 	const struct library_front *front = call->front;
-	struct library_reply reply = {0};
+	struct library_opened opened = {0};
 	struct library_handle *h;
+	CUresult asked;
 	int status;
 
 	vcuda_count(call->number);
 	if (!handle)
-		return front->handle;
-	status = vcuda_library_status(front, vcuda_front_context());
+		return library_invalid(front);
+	status = front_status(front, vcuda_front_context());
 	if (status)
 		return status;
-	h = calloc(1, sizeof(*h));
+	h = library_new(call, on_host);
 	if (!h)
-		return front->memory;
-	if (call->keeps)
-		h->state.word[call->word] = call->kept;
-	h->state.word[LIBRARY_STATE_ON_HOST] = on_host;
-	h->state.handle = vcuda_front_mint(front->kind, h);
+		return front->statuses.memory;
 	memcpy(body, &h->state, sizeof(h->state));
-	status = h->state.handle ? vcuda_library_ask(front, op, body, body_bytes, &reply,
-					   sizeof(reply), name)
-				 : front->memory;
+	asked = front_ask(op, body, body_bytes, &opened, sizeof(opened));
+	if (opened.reply.absent || asked == CUDA_ERROR_NOT_SUPPORTED)
+		status = library_missing(front, name);
+	else
+		status = asked ? front_status(front, asked) : (int)opened.reply.status;
 	if (status) {
 		vcuda_front_release(h->state.handle);
 		free(h);
 		return status;
 	}
+	h->version = opened.version;
+	if (front->version)
+		*front->version = opened.version;
 	*handle = (void *)(uintptr_t)h->state.handle;
 	return 0;
 }
@@ -171,19 +261,67 @@ EXPORT int vcuda_library_destroy(
 {
 	vcuda_count(call->number);
 	if (call->status || !vcuda_front_release(call->handle->state.handle))
-		return call->front->handle;
+		return call->front->statuses.handle;
 	free(call->handle);
-	return vcuda_library_status(call->front, front_post(op, body, body_bytes));
+	return front_status(call->front, front_post(op, body, body_bytes));
 }
 
-EXPORT int vcuda_library_stream(
+EXPORT int vcuda_library_stream_set(
 	const struct library_front *front, unsigned number, void *handle, CUstream stream)
 {
-	struct library_handle *h = vcuda_front_object((uint64_t)(uintptr_t)handle, front->kind);
+	struct library_handle *h = library_find(front, handle);
 
 	vcuda_count(number);
 	if (!h)
-		return front->handle;
+		return front->statuses.handle;
 	h->stream = stream;
 	return 0;
+}
+
+EXPORT int vcuda_library_stream_get(
+	const struct library_front *front, unsigned number, void *handle, CUstream *stream)
+{
+	const struct library_handle *h = library_find(front, handle);
+
+	vcuda_count(number);
+	if (!h)
+		return front->statuses.handle;
+	if (!stream)
+		return library_invalid(front);
+	*stream = h->stream;
+	return 0;
+}
+
+EXPORT int vcuda_library_word_set(const struct library_front *front, unsigned number,
+	void *handle, uint32_t word, int64_t value, int64_t largest)
+{
+	struct library_handle *h = library_find(front, handle);
+
+	vcuda_count(number);
+	if (!h)
+		return front->statuses.handle;
+	if (value < 0 || value > largest)
+		return library_invalid(front);
+	library_keep(h, word, (uint64_t)value);
+	return 0;
+}
+
+EXPORT int vcuda_library_word_get(const struct library_front *front, unsigned number,
+	void *handle, uint32_t word, const void *to, uint64_t *value)
+{
+	const struct library_handle *h = library_find(front, handle);
+
+	vcuda_count(number);
+	if (!h)
+		return front->statuses.handle;
+	if (!to)
+		return library_invalid(front);
+	*value = word < LIBRARY_STATE_WORDS ? h->state.word[word]
+					    : h->kept[word - LIBRARY_STATE_WORDS];
+	return 0;
+}
+
+EXPORT bool vcuda_library_on_device(const struct library_front *front, const void *handle)
+{
+	return library_says(library_find(front, handle), front->pointer_mode);
 }

@@ -6,16 +6,10 @@
 #ifndef VCUDA_SHIM_CUBLAS_FORMS_H
 #define VCUDA_SHIM_CUBLAS_FORMS_H
 
-#include "shim/generated/cublas_hand.h"
-#include "shim/libraries/cublas/cublas.h"
+#include <stdbool.h>
 
-/* A number of the handle's state: where in struct cublas_state, the largest that is one. */
-cublasStatus_t cublas_state_get(cublasHandle_t handle, int *value, size_t field);
-cublasStatus_t cublas_state_set(cublasHandle_t handle, int value, size_t field, int largest);
-cublasStatus_t cublas_emulation_set(
-	cublasHandle_t handle, enum cublas_emulation which, uint64_t value);
-cublasStatus_t cublas_emulation_number(
-	cublasHandle_t handle, enum cublas_emulation which, int *number);
+#include "shim/generated/cublas_hand.h"
+#include "shim/libraries/cublas/status.h"
 
 enum cublas_direction { TO_DEVICE, TO_HOST };
 /* Steps are in elements of `size` bytes. */

@@ -9,8 +9,7 @@
 
 #include "shim/generated/cublas_hand.h"
 #include "protocol/generated/cublas_ops.h"
-#include "shim/generated/cuda_calls.h"
-#include "shim/libraries/cublas/cublas.h"
+#include "shim/libraries/common/plain.h"
 
 /* The app's lists; numbers are int, or int64_t where `wide`. */
 struct lists {
@@ -57,7 +56,7 @@ static cublasStatus_t send_groups(cublasHandle_t handle, const struct lists *l,
 	struct cublas_group_scalars *values;
 	struct cublas_group *groups;
 	uint64_t *places, skip = *products * sizeof(void *);
-	struct cublas_call call;
+	struct library_call call;
 	cublasStatus_t status;
 
 	if (!body)
@@ -84,10 +83,9 @@ static cublasStatus_t send_groups(cublasHandle_t handle, const struct lists *l,
 		memcpy(&values[i].beta, (const char *)l->beta + at, l->each);
 		*products += (uint64_t)groups[i].size;
 	}
-	/* The stub has counted it. */
-	cublas_begin(&call, FRONT_COUNTED, handle, &body->state);
-	status =
-		cublas_send(&call, OP_cublasGemmGroupedBatchedEx, body, bytes, key_to, NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, FRONT_COUNTED, handle, &body->state);
+	status = vcuda_library_send(
+		&call, OP_cublasGemmGroupedBatchedEx, body, bytes, key_to, NULL, 0);
 	free(body);
 	return status;
 }
@@ -98,12 +96,13 @@ static cublasStatus_t grouped(cublasHandle_t handle, const struct lists *l,
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 	uint64_t products = 0;
 
-	if (!cublas_find(handle))
+	if (!vcuda_library_find(&cublas_front, handle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (count < 0 || (count && (!l->transa || !l->transb || !l->alpha || !l->beta)))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	/* The scalars are lists on the host, whatever the mode. */
-	if (cublas_on_device(handle) || !l->each || l->each > sizeof(uint64_t))
+	if (vcuda_library_on_device(&cublas_front, handle) || !l->each ||
+		l->each > sizeof(uint64_t))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	for (int64_t i = 0; !status && i < count; i += CUBLAS_GROUPS_MAX) {
 		int64_t n = count - i < CUBLAS_GROUPS_MAX ? count - i : CUBLAS_GROUPS_MAX;

@@ -9,8 +9,7 @@
 
 #include "protocol/libraries/cublas.h"
 
-/* What the worker makes of them (gpu-agent/worker/libraries/cublas/cublas.c), and the session's
- * own, turned back. */
+/* What cuBLASLt's worker makes of them, and the session's own, turned back. */
 cublasStatus_t cublas_status(CUresult status);
 const char *cublas_status_name(cublasStatus_t status);
 const char *cublas_status_text(cublasStatus_t status);

@@ -11,8 +11,6 @@
 #include "shim/generated/curand_hand.h"
 #include "shim/libraries/common/plain.h"
 
-extern const struct library_front curand_front;
-
 /* Asked without a generator, so maybe before there is an agent: what this front stands for. */
 static const int version[] = {10, 4, 1};
 
@@ -44,12 +42,12 @@ static int table_fetch(uint32_t table, void *to, uint64_t bytes)
 	if (!done)
 		done = cuMemAlloc(&between, bytes);
 	if (done)
-		return vcuda_library_status(&curand_front, done);
+		return front_status(&curand_front, done);
 	body.address = between;
 	status = vcuda_library_ask(&curand_front, OP_curandGetDirectionVectors32, &body,
 		sizeof(body), &reply, sizeof(reply), "curandGetDirectionVectors32");
 	if (!status)
-		status = vcuda_library_status(&curand_front, cuMemcpyDtoH(to, between, bytes));
+		status = front_status(&curand_front, cuMemcpyDtoH(to, between, bytes));
 	cuMemFree(between);
 	return status;
 }

@@ -5,6 +5,7 @@
 #include "gpu-agent/worker/libraries/common/plain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/worker/closing.h"
@@ -27,7 +28,7 @@ const void *plain_open(
 	}
 	library = library_once(w->config, of->library, major, of->open, of->bytes);
 	if (!library) {
-		answer->status = (uint32_t)of->missing;
+		answer->status = (uint32_t)of->statuses.missing;
 		answer->absent = 1;
 	}
 	return library;
@@ -36,10 +37,10 @@ const void *plain_open(
 CUresult plain_bind(struct worker *w, struct request *r, const struct plain_library *of,
 	const void *library, int status, void *made, uint64_t handle, bool on_host)
 {
-	struct library_reply *answer = (void *)r->answer;
+	struct library_opened *answer = (void *)r->answer;
 	struct plain_served *s;
 
-	answer->status = (uint32_t)status;
+	answer->reply.status = (uint32_t)status;
 	if (status)
 		return CUDA_SUCCESS;
 	s = calloc(1, sizeof(*s));
@@ -55,7 +56,44 @@ CUresult plain_bind(struct worker *w, struct request *r, const struct plain_libr
 	s->handle = made;
 	s->context = r->header.context;
 	s->on_host = on_host;
+	for (uint32_t i = 0; of->get_word && i < LIBRARY_STATE_WORDS; i++)
+		s->word[i] = of->get_word(library, made, i);
+	if (of->version)
+		answer->version = of->version(library, made);
 	return CUDA_SUCCESS;
+}
+
+/* The answer to a call; a post has none. */
+static CUresult plain_told(struct request *r, const struct plain_library *of, int status)
+{
+	struct library_reply *answer = (void *)r->answer;
+
+	if (r->header.kind != FRAME_CALL)
+		return library_result(&of->statuses, status);
+	answer->status = (uint32_t)status;
+	return CUDA_SUCCESS;
+}
+
+/* Sets what differs from the last call. */
+static int plain_set(struct plain_served *s, CUstream stream, const uint32_t *word)
+{
+	int status = 0;
+
+	if (stream != s->stream || !s->stream_set) {
+		status = s->of->set_stream(s->library, s->handle, stream);
+		s->stream_set = !status;
+		s->stream = stream;
+	}
+	if (!s->of->set_word || !memcmp(s->word, word, sizeof(s->word)))
+		return status;
+	for (uint32_t i = 0; !status && i < LIBRARY_STATE_WORDS; i++) {
+		if (word[i] == s->word[i])
+			continue;
+		status = s->of->set_word(s->library, s->handle, i, word[i]);
+		if (!status)
+			s->word[i] = word[i];
+	}
+	return status;
 }
 
 struct plain_served *plain_use(struct worker *w, struct request *r,
@@ -63,22 +101,43 @@ struct plain_served *plain_use(struct worker *w, struct request *r,
 {
 	struct plain_served *s = worker_handle(w, r, state->handle, of->kind);
 	CUstream stream = worker_stream(w, r, state->stream);
+	int status;
 
-	if (s && s->context != r->header.context)
+	if ((s && s->context != r->header.context) ||
+		(of->pointer_mode != LIBRARY_NO_WORD &&
+			state->word[of->pointer_mode] > LIBRARY_POINTERS_DEVICE))
 		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
 	if (worker_refused(r))
 		return NULL;
-	if (stream != s->stream || !s->stream_set) {
-		int status = s->of->set_stream(s->library, s->handle, stream);
+	status = plain_set(s, stream, state->word);
+	if (!status)
+		return s;
+	worker_refuse(r, plain_told(r, of, status));
+	return NULL;
+}
 
-		s->stream_set = !status;
-		s->stream = stream;
-		if (status) {
-			worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-			return NULL;
-		}
+static bool plain_on_device(const struct plain_served *s)
+{
+	return s->of->pointer_mode != LIBRARY_NO_WORD &&
+	       s->word[s->of->pointer_mode] == LIBRARY_POINTERS_DEVICE;
+}
+
+void plain_check(struct worker *w, struct request *r, const struct plain_served *s,
+	const uint64_t *words)
+{
+	if (s && plain_on_device(s))
+		worker_range(w, r, words[0], 1);
+}
+
+void *plain_at(
+	const struct plain_served *s, uint64_t *local, const uint64_t *words, size_t bytes)
+{
+	if (plain_on_device(s)) {
+		memset(local, 0, bytes);
+		return (void *)(uintptr_t)words[0];
 	}
-	return s;
+	memcpy(local, words, bytes);
+	return local;
 }
 
 void *plain_fills(struct worker *w, struct request *r, struct plain_served *s, uint64_t address,
@@ -105,7 +164,6 @@ void *plain_fills(struct worker *w, struct request *r, struct plain_served *s, u
 
 CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *s, int status)
 {
-	struct library_reply *answer = (void *)r->answer;
 	CUresult copied = CUDA_SUCCESS;
 
 	if (s->filled) {
@@ -114,16 +172,13 @@ CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *
 		free(s->filled);
 		s->filled = NULL;
 	}
-	if (copied)
-		return copied;
-	if (r->header.kind == FRAME_CALL) {
-		answer->status = (uint32_t)status;
-		return CUDA_SUCCESS;
-	}
-	/* Of a post: whether the context is lost is for the driver to say. */
-	return !status			 ? CUDA_SUCCESS
-	       : status == s->of->memory ? CUDA_ERROR_OUT_OF_MEMORY
-					 : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	return copied ? copied : plain_told(r, s->of, status);
+}
+
+CUresult plain_lacks(
+	struct worker *w, struct request *r, struct plain_served *s, const char *name)
+{
+	return plain_answer(w, r, s, library_status(&s->of->statuses, worker_lacks(w, name)));
 }
 
 static CUresult plain_destroy(struct worker *w, void *object)
@@ -132,8 +187,9 @@ static CUresult plain_destroy(struct worker *w, void *object)
 	/* It belongs to the context that it was made in. */
 	CUresult status = worker_use(w, s->context);
 
-	if (!status && s->of->destroy(s->library, s->handle))
-		status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (!status)
+		status =
+			library_result(&s->of->statuses, s->of->destroy(s->library, s->handle));
 	free(s);
 	return status;
 }

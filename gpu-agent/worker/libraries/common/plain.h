@@ -11,15 +11,21 @@
 #include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/plain.h"
 
+/* A library, as its stanza says. Its functions are a generated struct FAMILY_library. */
 struct plain_library {
 	enum agent_library library;
 	enum handle_kind kind;
 	size_t bytes; /* of its table of functions */
-	int missing;  /* its status where the agent has none */
-	int memory;   /* … and where there is no memory */
+	struct library_statuses statuses;
+	uint32_t pointer_mode; /* the word of the state that is one, or LIBRARY_NO_WORD */
 	int (*open)(void *functions, const char *path, struct error *error);
 	int (*destroy)(const void *functions, void *handle);
 	int (*set_stream)(const void *functions, void *handle, CUstream stream);
+	/* Words of the state that the library's handle has too; NULL: none. One that the
+	 * library does not know is as it always was. */
+	int (*set_word)(const void *functions, void *handle, uint32_t word, uint32_t value);
+	uint32_t (*get_word)(const void *functions, void *handle, uint32_t word);
+	uint32_t (*version)(const void *functions, void *handle); /* NULL: not told */
 };
 
 struct plain_served {
@@ -27,6 +33,7 @@ struct plain_served {
 	const void *library; /* its functions */
 	void *handle;
 	CUstream stream;
+	uint32_t word[LIBRARY_STATE_WORDS]; /* as they are set */
 	uint16_t context;
 	bool stream_set;
 	bool on_host; /* it fills memory of the worker's, which is copied to … */
@@ -40,18 +47,30 @@ void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t
 /* The library's functions; NULL where there is none: *answer and r->refused say so. */
 const void *plain_open(
 	struct worker *w, struct request *r, const struct plain_library *of, uint32_t major);
-/* Binds what the library made with that status to the handle that the frame minted. */
+/* Binds what the library made with that status to the handle that the frame minted; the answer
+ * is a struct library_opened. */
 CUresult plain_bind(struct worker *w, struct request *r, const struct plain_library *of,
 	const void *library, int status, void *made, uint64_t handle, bool on_host);
-/* The handle with the stream set; NULL and refused: not one of the session's in this context.
- */
+/* The handle with stream and state set. NULL: not one of the session's in this context, or the
+ * library did not take them; r->refused or the answer says so. */
 struct plain_served *plain_use(struct worker *w, struct request *r,
 	const struct plain_library *of, const struct library_state *state);
 /* What the library is given for COUNT elements at a device address. */
 void *plain_fills(struct worker *w, struct request *r, struct plain_served *s, uint64_t address,
 	uint64_t count, size_t each);
+/* Refuses a scalar's or result's address that is not the session's own memory: the library may
+ * read it with the CPU. S: NULL where the handle was refused. */
+void plain_check(struct worker *w, struct request *r, const struct plain_served *s,
+	const uint64_t *words);
+/* What the library is given for a scalar or result: the device address, or `local`, which gets
+ * the words that came. */
+void *plain_at(
+	const struct plain_served *s, uint64_t *local, const uint64_t *words, size_t bytes);
 /* The library's status becomes the answer, and what was filled goes where it belongs. */
 CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *s, int status);
+/* The same for a library that has no function NAME. */
+CUresult plain_lacks(
+	struct worker *w, struct request *r, struct plain_served *s, const char *name);
 CUresult plain_close(
 	struct worker *w, struct request *r, const struct plain_library *of, uint64_t handle);
 

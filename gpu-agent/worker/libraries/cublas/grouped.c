@@ -2,9 +2,11 @@
  *
  * cuBLAS's products in groups: the frame's lists become those that the library takes.
  */
-#include "gpu-agent/worker/libraries/cublas/cublas.h"
-#include "gpu-agent/worker/worker_state.h"
-#include "protocol/generated/cublas_ops.h"
+#include <string.h>
+
+#include "gpu-agent/generated/cublas_library.h"
+#include "gpu-agent/worker/libraries/common/plain.h"
+#include "gpu-agent/worker/worker.h"
 
 /* One column of the shapes. */
 #define COLUMN(MEMBER)                                                                         \
@@ -24,22 +26,24 @@ CUresult serve_cublasGemmGroupedBatchedEx(struct worker *w, struct request *r)
 	} lists;
 	uint32_t n = req->groups, each;
 	const struct cublas_library *lib;
+	struct plain_served *s;
 	const struct cublas_group_scalars *scalars;
 	const struct cublas_group *shapes;
 	const uint64_t *places;
 	const void *const *a, *const *b;
-	cublasHandle_t handle;
 	void *const *c;
+	int status;
 
 	if (!n || n > CUBLAS_GROUPS_MAX || req->which > CUBLAS_GROUPED_D ||
-		req->state.pointer_mode != CUBLAS_POINTER_MODE_HOST)
+		req->state.word[cublas_plain.pointer_mode] != LIBRARY_POINTERS_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	shapes = worker_in(r, &req->shapes, (uint64_t)n * sizeof(*shapes));
 	scalars = worker_in(r, &req->scalars, (uint64_t)n * sizeof(*scalars));
 	places = worker_in(r, &req->places, 3 * sizeof(*places));
-	handle = cublas_use(w, r, &req->state, &lib);
-	if (worker_refused(r))
+	s = plain_use(w, r, &cublas_plain, &req->state);
+	if (!s || worker_refused(r))
 		return r->refused;
+	lib = s->library;
 	each = req->which == CUBLAS_GROUPED_S ? sizeof(float)
 	       : req->which == CUBLAS_GROUPED_D
 		       ? sizeof(double)
@@ -65,27 +69,29 @@ CUresult serve_cublasGemmGroupedBatchedEx(struct worker *w, struct request *r)
 	switch (req->which) {
 	case CUBLAS_GROUPED_S:
 		if (!lib->cublasSgemmGroupedBatched)
-			return worker_lacks(w, "cublasSgemmGroupedBatched");
-		return cublas_result(lib->cublasSgemmGroupedBatched(handle, lists.transa,
-			lists.transb, lists.m, lists.n, lists.k, (const float *)lists.alpha,
+			return plain_lacks(w, r, s, "cublasSgemmGroupedBatched");
+		status = lib->cublasSgemmGroupedBatched(s->handle, lists.transa, lists.transb,
+			lists.m, lists.n, lists.k, (const float *)lists.alpha,
 			(const float *const *)a, lists.lda, (const float *const *)b, lists.ldb,
 			(const float *)lists.beta, (float *const *)c, lists.ldc, (int)n,
-			lists.size));
+			lists.size);
+		break;
 	case CUBLAS_GROUPED_D:
 		if (!lib->cublasDgemmGroupedBatched)
-			return worker_lacks(w, "cublasDgemmGroupedBatched");
-		return cublas_result(lib->cublasDgemmGroupedBatched(handle, lists.transa,
-			lists.transb, lists.m, lists.n, lists.k, (const double *)lists.alpha,
+			return plain_lacks(w, r, s, "cublasDgemmGroupedBatched");
+		status = lib->cublasDgemmGroupedBatched(s->handle, lists.transa, lists.transb,
+			lists.m, lists.n, lists.k, (const double *)lists.alpha,
 			(const double *const *)a, lists.lda, (const double *const *)b,
 			lists.ldb, (const double *)lists.beta, (double *const *)c, lists.ldc,
-			(int)n, lists.size));
+			(int)n, lists.size);
+		break;
 	default:
 		if (!lib->cublasGemmGroupedBatchedEx)
-			return worker_lacks(w, "cublasGemmGroupedBatchedEx");
-		return cublas_result(lib->cublasGemmGroupedBatchedEx(handle, lists.transa,
-			lists.transb, lists.m, lists.n, lists.k, lists.alpha, a,
-			(cudaDataType)req->a_type, lists.lda, b, (cudaDataType)req->b_type,
-			lists.ldb, lists.beta, c, (cudaDataType)req->c_type, lists.ldc, (int)n,
-			lists.size, req->compute));
+			return plain_lacks(w, r, s, "cublasGemmGroupedBatchedEx");
+		status = lib->cublasGemmGroupedBatchedEx(s->handle, lists.transa, lists.transb,
+			lists.m, lists.n, lists.k, lists.alpha, a, (cudaDataType)req->a_type,
+			lists.lda, b, (cudaDataType)req->b_type, lists.ldb, lists.beta, c,
+			(cudaDataType)req->c_type, lists.ldc, (int)n, lists.size, req->compute);
 	}
+	return plain_answer(w, r, s, status);
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/worker/libraries/cublas/cublas.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -22,6 +21,22 @@ static struct {
 	CUcontext context;
 	cublasLtHandle_t handle;
 } handles[LIBRARY_MAJORS][CONTEXT_MAX];
+
+static CUresult cublas_result(cublasStatus_t status)
+{
+	switch (status) {
+	case CUBLAS_STATUS_SUCCESS: return CUDA_SUCCESS;
+	case CUBLAS_STATUS_NOT_INITIALIZED: return CUDA_ERROR_NOT_INITIALIZED;
+	case CUBLAS_STATUS_ALLOC_FAILED: return CUDA_ERROR_OUT_OF_MEMORY;
+	case CUBLAS_STATUS_INVALID_VALUE: return CUDA_ERROR_INVALID_VALUE;
+	case CUBLAS_STATUS_ARCH_MISMATCH: return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	case CUBLAS_STATUS_MAPPING_ERROR: return CUDA_ERROR_MAP_FAILED;
+	case CUBLAS_STATUS_NOT_SUPPORTED: return CUDA_ERROR_NOT_SUPPORTED;
+	case CUBLAS_STATUS_INTERNAL_ERROR: return CUDA_ERROR_OPERATING_SYSTEM;
+	/* Not LAUNCH_FAILED: whether the context is lost is for the driver to say. */
+	default: return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	}
+}
 
 void cublaslt_warm(const struct worker *w, uint32_t major)
 {

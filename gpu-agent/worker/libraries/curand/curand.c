@@ -9,8 +9,6 @@
 #include "gpu-agent/worker/libraries/common/plain.h"
 #include "gpu-agent/worker/worker_state.h"
 
-extern const struct plain_library curand_plain;
-
 #define DISTRIBUTIONS 1024 /* at once */
 
 /* Of the session: only what was made may be destroyed. */
