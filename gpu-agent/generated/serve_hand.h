@@ -71,6 +71,7 @@ CUresult serve_vcudaLinkDestroy(struct worker *w, struct request *r);
 CUresult serve_vcudaIpcExport(struct worker *w, struct request *r);
 CUresult serve_vcudaIpcImport(struct worker *w, struct request *r);
 CUresult serve_vcudaOccupancyClusters(struct worker *w, struct request *r);
+CUresult serve_vcudaGraphAttribute(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);

@@ -70,6 +70,7 @@ enum vcuda_op {
 	OP_vcudaIpcExport = 95,
 	OP_vcudaIpcImport = 96,
 	OP_vcudaOccupancyClusters = 97,
+	OP_vcudaGraphAttribute = 130,
 };
 
 #endif

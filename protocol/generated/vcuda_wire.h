@@ -569,15 +569,17 @@ _Static_assert(sizeof(struct wire_vcudaGraphSet) == 40, "");
 struct wire_vcudaGraphGet {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
-	uint32_t pad_0;
+	uint32_t first;
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGet) == 16, "");
 struct wire_vcudaGraphGet_reply {
 	uint32_t type;
+	uint32_t total;
 	uint32_t bytes;
 	struct wire_run params; /* at most 1900 x byte */
+	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 16, "");
+_Static_assert(sizeof(struct wire_vcudaGraphGet_reply) == 24, "");
 
 /* call 86 */
 struct wire_vcudaGraphList {
@@ -724,5 +726,17 @@ struct wire_vcudaOccupancyClusters_reply {
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaOccupancyClusters_reply) == 8, "");
+
+/* call 130 */
+struct wire_vcudaGraphAttribute {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t attribute;
+};
+_Static_assert(sizeof(struct wire_vcudaGraphAttribute) == 16, "");
+struct wire_vcudaGraphAttribute_reply {
+	struct wire_run value; /* at most 64 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGraphAttribute_reply) == 8, "");
 
 #endif

@@ -14,6 +14,9 @@
 #define GRAPH_NO_NODE 0xffffffffu
 /* vcudaGraphSet's type: params are struct graph_enabled, for an executable graph's node. */
 #define GRAPH_SET_ENABLED 0x100u
+/* The same for a graph's kernel node: struct graph_attribute, struct graph_from. */
+#define GRAPH_SET_ATTRIBUTE 0x101u
+#define GRAPH_COPY_ATTRIBUTES 0x102u
 
 /* KERNEL: followed by the parameter block. */
 struct graph_kernel {
@@ -42,6 +45,23 @@ struct graph_fill {
  * event. */
 struct graph_number {
 	uint64_t number;
+};
+
+/* BATCH_MEM_OP: followed by so many CUstreamBatchMemOpParams. */
+struct graph_batch {
+	uint32_t count, flags;
+};
+#define GRAPH_BATCH_MAX 256u /* CUDA takes no more at once */
+
+struct graph_attribute {
+	uint32_t id; /* CUlaunchAttributeID */
+	uint32_t reserved;
+	uint8_t value[64]; /* CUlaunchAttributeValue */
+};
+struct graph_from {
+	uint64_t graph;
+	uint32_t node;
+	uint32_t reserved;
 };
 
 struct graph_enabled {

@@ -233,6 +233,15 @@ CUresult hand_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 CUresult hand_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out);
 CUresult hand_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event);
+CUresult hand_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
+		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
+CUresult hand_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
+		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 CUresult hand_cuDeviceGraphMemTrim(CUdevice device);
 CUresult hand_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value);
@@ -280,6 +289,11 @@ CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec);
 CUresult hand_cuGraphDestroy(CUgraph hGraph);
 CUresult hand_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo);
+CUresult hand_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src);
+CUresult hand_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
+		CUkernelNodeAttrValue *value_out);
+CUresult hand_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
+		const CUkernelNodeAttrValue *value);
 CUresult hand_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags);
 CUresult hand_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 		unsigned int initialRefcount, unsigned int flags);

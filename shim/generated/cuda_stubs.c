@@ -584,6 +584,19 @@ STUB(ready, cuGraphEventWaitNodeGetEvent, hand_cuGraphEventWaitNodeGetEvent, (CU
 	CUevent *event_out), (hNode, event_out));
 STUB(ready, cuGraphEventWaitNodeSetEvent, hand_cuGraphEventWaitNodeSetEvent, (CUgraphNode hNode,
 	CUevent event), (hNode, event));
+STUB(ready, cuGraphAddBatchMemOpNode, hand_cuGraphAddBatchMemOpNode, (CUgraphNode *phGraphNode,
+	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams), (phGraphNode, hGraph, dependencies,
+	numDependencies, nodeParams));
+STUB(ready, cuGraphBatchMemOpNodeGetParams, hand_cuGraphBatchMemOpNodeGetParams,
+	(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out), (hNode,
+	nodeParams_out));
+STUB(ready, cuGraphBatchMemOpNodeSetParams, hand_cuGraphBatchMemOpNodeSetParams,
+	(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams), (hNode,
+	nodeParams));
+STUB(ready, cuGraphExecBatchMemOpNodeSetParams, hand_cuGraphExecBatchMemOpNodeSetParams,
+	(CUgraphExec hGraphExec, CUgraphNode hNode,
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams), (hGraphExec, hNode, nodeParams));
 STUB(ready, cuDeviceGraphMemTrim, hand_cuDeviceGraphMemTrim, (CUdevice device), (device));
 STUB(ready, cuDeviceGetGraphMemAttribute, hand_cuDeviceGetGraphMemAttribute, (CUdevice device,
 	CUgraphMem_attribute attr, void *value), (device, attr, value));
@@ -650,6 +663,14 @@ STUB(lasting, cuGraphDestroy, hand_cuGraphDestroy, (CUgraph hGraph), (hGraph));
 STUB(ready, cuGraphExecUpdate_v2, hand_cuGraphExecUpdate_v2, (CUgraphExec hGraphExec,
 	CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo), (hGraphExec, hGraph,
 	resultInfo));
+STUB(ready, cuGraphKernelNodeCopyAttributes, hand_cuGraphKernelNodeCopyAttributes,
+	(CUgraphNode dst, CUgraphNode src), (dst, src));
+STUB(ready, cuGraphKernelNodeGetAttribute, hand_cuGraphKernelNodeGetAttribute,
+	(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out), (hNode,
+	attr, value_out));
+STUB(ready, cuGraphKernelNodeSetAttribute, hand_cuGraphKernelNodeSetAttribute,
+	(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value),
+	(hNode, attr, value));
 STUB(ready, cuGraphDebugDotPrint, hand_cuGraphDebugDotPrint, (CUgraph hGraph, const char *path,
 	unsigned int flags), (hGraph, path, flags));
 STUB(ready, cuUserObjectCreate, hand_cuUserObjectCreate, (CUuserObject *object_out, void *ptr,
@@ -1858,13 +1879,6 @@ REFUSED(cuWaitExternalSemaphoresAsync);
 REFUSED(cuWaitExternalSemaphoresAsync_ptsz);
 #undef WHY
 
-#define WHY "nodes that wait for and write values: not served yet"
-REFUSED(cuGraphAddBatchMemOpNode);
-REFUSED(cuGraphBatchMemOpNodeGetParams);
-REFUSED(cuGraphBatchMemOpNodeSetParams);
-REFUSED(cuGraphExecBatchMemOpNodeSetParams);
-#undef WHY
-
 #define WHY "graphs that own memory: not served"
 REFUSED(cuGraphAddMemAllocNode);
 REFUSED(cuGraphMemAllocNodeGetParams);
@@ -1887,12 +1901,6 @@ REFUSED(cuStreamBeginCaptureToCig);
 REFUSED(cuStreamBeginCaptureToCig_ptsz);
 REFUSED(cuStreamEndCaptureToCig);
 REFUSED(cuStreamEndCaptureToCig_ptsz);
-#undef WHY
-
-#define WHY "attributes of kernel nodes: not served yet"
-REFUSED(cuGraphKernelNodeCopyAttributes);
-REFUSED(cuGraphKernelNodeGetAttribute);
-REFUSED(cuGraphKernelNodeSetAttribute);
 #undef WHY
 
 #define WHY "conditional nodes: not served"

@@ -519,6 +519,38 @@ cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
 	return RUNTIME_DRIVER(cuGraphCreate((CUgraph *)pGraph, flags));
 }
+#if VCUDA_ABI == 12
+
+cudaError_t hand_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hSrc, cudaGraphNode_t hDst)
+{
+	return RUNTIME_DRIVER(cuGraphKernelNodeCopyAttributes((CUgraphNode)hDst,
+		(CUgraphNode)hSrc));
+}
+#endif
+#if VCUDA_ABI == 13
+
+cudaError_t hand_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc)
+{
+	return RUNTIME_DRIVER(cuGraphKernelNodeCopyAttributes((CUgraphNode)hDst,
+		(CUgraphNode)hSrc));
+}
+#endif
+
+_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUkernelNodeAttrValue), "");
+cudaError_t hand_cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
+		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out)
+{
+	return RUNTIME_DRIVER(cuGraphKernelNodeGetAttribute((CUgraphNode)hNode,
+		(CUkernelNodeAttrID)attr, (CUkernelNodeAttrValue *)value_out));
+}
+
+_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUkernelNodeAttrValue), "");
+cudaError_t hand_cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
+		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value)
+{
+	return RUNTIME_DRIVER(cuGraphKernelNodeSetAttribute((CUgraphNode)hNode,
+		(CUkernelNodeAttrID)attr, (const CUkernelNodeAttrValue *)value));
+}
 
 _Static_assert(sizeof(struct cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS), "");
 cudaError_t hand_cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,

@@ -235,6 +235,16 @@ cudaError_t hand_cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 		struct cudaKernelNodeParams *pNodeParams);
 cudaError_t hand_cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 		const struct cudaKernelNodeParams *pNodeParams);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hSrc, cudaGraphNode_t hDst);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc);
+#endif
+cudaError_t hand_cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
+		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out);
+cudaError_t hand_cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
+		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value);
 cudaError_t hand_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemcpy3DParms *pCopyParams);

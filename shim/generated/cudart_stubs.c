@@ -295,6 +295,20 @@ STUB(cudaGraphKernelNodeGetParams, hand_cudaGraphKernelNodeGetParams, (cudaGraph
 	struct cudaKernelNodeParams *pNodeParams), (node, pNodeParams))
 STUB(cudaGraphKernelNodeSetParams, hand_cudaGraphKernelNodeSetParams, (cudaGraphNode_t node,
 	const struct cudaKernelNodeParams *pNodeParams), (node, pNodeParams))
+#if VCUDA_ABI == 12
+STUB(cudaGraphKernelNodeCopyAttributes, hand_cudaGraphKernelNodeCopyAttributes,
+	(cudaGraphNode_t hSrc, cudaGraphNode_t hDst), (hSrc, hDst))
+#endif
+#if VCUDA_ABI == 13
+STUB(cudaGraphKernelNodeCopyAttributes, hand_cudaGraphKernelNodeCopyAttributes,
+	(cudaGraphNode_t hDst, cudaGraphNode_t hSrc), (hDst, hSrc))
+#endif
+STUB(cudaGraphKernelNodeGetAttribute, hand_cudaGraphKernelNodeGetAttribute,
+	(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+	cudaLaunchAttributeValue *value_out), (hNode, attr, value_out))
+STUB(cudaGraphKernelNodeSetAttribute, hand_cudaGraphKernelNodeSetAttribute,
+	(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+	const cudaLaunchAttributeValue *value), (hNode, attr, value))
 STUB(cudaGraphAddMemcpyNode, hand_cudaGraphAddMemcpyNode, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	const struct cudaMemcpy3DParms *pCopyParams), (pGraphNode, graph, pDependencies,
@@ -1116,17 +1130,6 @@ REFUSED(cudaVDPAUGetDevice)
 REFUSED(cudaVDPAUSetVDPAUDevice)
 REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
 REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
-#undef WHY
-
-#define WHY "attributes of kernel nodes: not served yet"
-#if VCUDA_ABI == 12
-REFUSED(cudaGraphKernelNodeCopyAttributes)
-#endif
-#if VCUDA_ABI == 13
-REFUSED(cudaGraphKernelNodeCopyAttributes)
-#endif
-REFUSED(cudaGraphKernelNodeGetAttribute)
-REFUSED(cudaGraphKernelNodeSetAttribute)
 #undef WHY
 
 #define WHY "graphs that own memory: not served"

@@ -134,5 +134,15 @@ CUresult fill_op_new(const CUDA_MEMSET_NODE_PARAMS *params, struct op **op);
 void fill_op_read(const struct op *op, CUDA_MEMSET_NODE_PARAMS *params);
 CUresult host_op_new(const CUDA_HOST_NODE_PARAMS *params, struct op **op);
 void host_op_read(const struct op *op, CUDA_HOST_NODE_PARAMS *params);
+CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **op);
+void batch_op_read(struct op *op, CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
+
+/* A kernel's attributes. queue_lock held. */
+CUresult launch_op_attribute(
+	struct op *op, CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
+CUresult launch_op_attribute_read(
+	const struct op *op, CUlaunchAttributeID id, CUlaunchAttributeValue *value);
+/* A node's parameters change, its attributes do not. */
+void launch_op_keep_attributes(struct op *op, const struct op *before);
 
 #endif

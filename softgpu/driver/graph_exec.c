@@ -438,6 +438,8 @@ static CUresult exec_set(CUgraphExec exec, CUgraphNode node, struct op *op)
 	if (object_is(exec, OBJECT_EXEC)) {
 		step = exec_find(exec, node);
 		if (step && step->op && step->type == op->node) {
+			if (step->type == CU_GRAPH_NODE_TYPE_KERNEL)
+				launch_op_keep_attributes(op, step->op);
 			step->op->drop(step->op);
 			step->op = op;
 			op = NULL;
@@ -484,6 +486,15 @@ CUresult cuGraphExecHostNodeSetParams(
 {
 	struct op *op;
 	CUresult ret = host_op_new(nodeParams, &op);
+
+	return ret ? ret : exec_set(hGraphExec, hNode, op);
+}
+
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	struct op *op;
+	CUresult ret = batch_op_new(nodeParams, &op);
 
 	return ret ? ret : exec_set(hGraphExec, hNode, op);
 }

@@ -75,6 +75,7 @@ static CUresult node_get(CUgraphNode node, CUgraphNodeType type, void *params)
 		case CU_GRAPH_NODE_TYPE_MEMCPY: copy_op_read(node->op, params); break;
 		case CU_GRAPH_NODE_TYPE_MEMSET: fill_op_read(node->op, params); break;
 		case CU_GRAPH_NODE_TYPE_HOST: host_op_read(node->op, params); break;
+		case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: batch_op_read(node->op, params); break;
 		default: *(CUevent *)params = node->event; break;
 		}
 	}
@@ -91,6 +92,8 @@ static CUresult node_set(CUgraphNode node, struct op *op)
 	if (object_is(node, OBJECT_NODE) && node->op && node->type == op->node) {
 		struct op *old = node->op;
 
+		if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
+			launch_op_keep_attributes(op, old);
 		node->op = op;
 		op = old;
 		ret = CUDA_SUCCESS;
@@ -204,6 +207,33 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS
 	return ret ? ret : node_set(hNode, op);
 }
 
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	struct op *op;
+	CUresult ret = batch_op_new(nodeParams, &op);
+
+	return ret ? ret
+		   : node_add(phGraphNode, hGraph, dependencies, numDependencies,
+			     CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, op, NULL, NULL);
+}
+
+CUresult cuGraphBatchMemOpNodeGetParams(
+	CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
+{
+	return node_get(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams_out);
+}
+
+CUresult cuGraphBatchMemOpNodeSetParams(
+	CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	struct op *op;
+	CUresult ret = batch_op_new(nodeParams, &op);
+
+	return ret ? ret : node_set(hNode, op);
+}
+
 CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies)
 {
@@ -285,6 +315,48 @@ CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	return node_set_event(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+/* ---- attributes of kernel nodes ---- */
+
+CUresult cuGraphKernelNodeSetAttribute(
+	CUgraphNode hNode, CUlaunchAttributeID attr, const CUlaunchAttributeValue *value)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (value && object_is(hNode, OBJECT_NODE) && hNode->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		ret = launch_op_attribute(hNode->op, attr, value);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphKernelNodeGetAttribute(
+	CUgraphNode hNode, CUlaunchAttributeID attr, CUlaunchAttributeValue *value_out)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (value_out && object_is(hNode, OBJECT_NODE) &&
+		hNode->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		ret = launch_op_attribute_read(hNode->op, attr, value_out);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&queue_lock);
+	if (object_is(dst, OBJECT_NODE) && object_is(src, OBJECT_NODE) &&
+		dst->type == CU_GRAPH_NODE_TYPE_KERNEL &&
+		src->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+		launch_op_keep_attributes(dst->op, src->op);
+		ret = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)

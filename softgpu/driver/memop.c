@@ -8,12 +8,29 @@
 
 #include <stdlib.h>
 
-struct value_op {
+#include "softgpu/driver/graph.h"
+
+#define BATCH_MAX 256
+
+/* Operations that follow one another; a single one is a batch of one. */
+struct batch_op {
 	struct op op;
-	uint64_t address, value;
+	unsigned count, at; /* how many; the next one to do */
 	unsigned flags;
-	bool wide;
+	CUstreamBatchMemOpParams ops[];
 };
+
+static bool is_wait(const CUstreamBatchMemOpParams *p)
+{
+	return p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+	       p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+}
+
+static bool is_wide(const CUstreamBatchMemOpParams *p)
+{
+	return p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+	       p->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+}
 
 static bool satisfied(uint64_t now, uint64_t value, unsigned flags, bool wide)
 {
@@ -27,78 +44,148 @@ static bool satisfied(uint64_t now, uint64_t value, unsigned flags, bool wide)
 	}
 }
 
-static bool wait_poll(struct op *base)
+/* One operation; false: what it waits for is not there yet. */
+static bool value_run(const CUstreamBatchMemOpParams *p, struct CUctx_st *context)
 {
-	const struct value_op *op = (struct value_op *)base;
-	const void *at = (void *)(uintptr_t)op->address;
-	uint64_t now = 0;
-	bool mapped;
+	bool wide = is_wide(p), done = true, mapped;
+	uint64_t now;
+	void *at;
 
+	if (p->operation == CU_STREAM_MEM_OP_BARRIER)
+		return true; /* operations are in order anyway */
+	/* Address and value lie at the same place in waits and writes. */
+	at = (void *)(uintptr_t)p->waitValue.address;
 	pthread_rwlock_rdlock(&memory_lock);
-	mapped = memory_mapped_locked(op->address, op->wide ? 8 : 4);
-	if (mapped)
-		now = op->wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
-			       : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
-	pthread_rwlock_unlock(&memory_lock);
-	if (!mapped) {
-		context_fault(base->context, CUDA_ERROR_ILLEGAL_ADDRESS);
-		return true;
+	mapped = memory_mapped_locked(p->waitValue.address, wide ? 8 : 4);
+	if (mapped && is_wait(p)) {
+		now = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
+			   : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+		done = satisfied(now, wide ? p->waitValue.value64 : p->waitValue.value,
+			p->waitValue.flags, wide);
+	} else if (mapped && wide) {
+		__atomic_store_n((uint64_t *)at, p->writeValue.value64, __ATOMIC_RELEASE);
+	} else if (mapped) {
+		__atomic_store_n((uint32_t *)at, p->writeValue.value, __ATOMIC_RELEASE);
 	}
-	return satisfied(now, op->value, op->flags, op->wide);
-}
-
-static void write_run(struct op *base)
-{
-	const struct value_op *op = (struct value_op *)base;
-	void *at = (void *)(uintptr_t)op->address;
-	bool mapped;
-
-	pthread_rwlock_rdlock(&memory_lock);
-	mapped = memory_mapped_locked(op->address, op->wide ? 8 : 4);
-	if (mapped && op->wide)
-		__atomic_store_n((uint64_t *)at, op->value, __ATOMIC_RELEASE);
-	else if (mapped)
-		__atomic_store_n((uint32_t *)at, (uint32_t)op->value, __ATOMIC_RELEASE);
 	pthread_rwlock_unlock(&memory_lock);
 	if (!mapped)
-		context_fault(base->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+		context_fault(context, CUDA_ERROR_ILLEGAL_ADDRESS);
+	return done;
 }
 
-static void value_drop(struct op *op)
+static bool batch_poll(struct op *base)
+{
+	struct batch_op *op = (struct batch_op *)base;
+
+	while (op->at < op->count && value_run(&op->ops[op->at], base->context))
+		op->at++;
+	return op->at == op->count;
+}
+
+static void batch_run(struct op *base)
+{
+	batch_poll(base);
+}
+
+static void batch_drop(struct op *op)
 {
 	free(op);
+}
+
+static CUresult value_check(const CUstreamBatchMemOpParams *p)
+{
+	size_t size = is_wide(p) ? 8 : 4;
+	unsigned allowed = 1;
+
+	switch (p->operation) {
+	case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS;
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64: allowed = 3u | CU_STREAM_WAIT_VALUE_FLUSH; break;
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64: break;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (p->waitValue.address % size || !memory_mapped(p->waitValue.address, size) ||
+		p->waitValue.flags & ~allowed)
+		return CUDA_ERROR_INVALID_VALUE;
+	return is_wait(p) && p->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH
+		       ? CUDA_ERROR_NOT_SUPPORTED
+		       : CUDA_SUCCESS;
+}
+
+CUresult batch_op_new(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **out)
+{
+	struct batch_op *op;
+	bool waits = false;
+	CUresult ret = CUDA_SUCCESS;
+
+	if (!params || !params->paramArray || params->flags || params->count > BATCH_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	op = calloc(1, sizeof(*op) + params->count * sizeof(*op->ops));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->count = params->count;
+	for (unsigned i = 0; i < op->count && !ret; i++) {
+		op->ops[i] = params->paramArray[i];
+		ret = value_check(&op->ops[i]);
+		waits |= is_wait(&op->ops[i]);
+	}
+	if (ret) {
+		free(op);
+		return ret;
+	}
+	op->op.kind = waits ? OP_WATCH : OP_WORK;
+	op->op.run = batch_run;
+	op->op.poll = batch_poll;
+	op->op.drop = batch_drop;
+	op->op.light = !waits;
+	op->op.bytes = (uint32_t)(sizeof(*op) + op->count * sizeof(*op->ops));
+	op->op.node = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+	*out = &op->op;
+	return CUDA_SUCCESS;
+}
+
+void batch_op_read(struct op *base, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	struct batch_op *op = (struct batch_op *)base;
+
+	*params = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
+		.count = op->count, .paramArray = op->ops, .flags = op->flags};
+	cuCtxGetCurrent(&params->ctx);
+}
+
+static CUresult batch_submit(CUstream handle, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	struct CUstream_st *stream;
+	struct op *op;
+	CUresult ret = stream_use(handle, &stream);
+
+	if (ret)
+		return ret;
+	ret = batch_op_new(params, &op);
+	if (!ret && !queue_submit(stream, op, false))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	stream_done(stream);
+	return ret;
 }
 
 static CUresult value_submit(CUstream handle, CUdeviceptr address, uint64_t value,
 	unsigned flags, bool wide, bool wait)
 {
-	struct CUstream_st *stream;
-	struct value_op *op;
-	CUresult ret = stream_use(handle, &stream);
+	CUstreamBatchMemOpParams op = {0};
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.count = 1, .paramArray = &op};
 
-	if (ret)
-		return ret;
-	if (address % (wide ? 8 : 4) || !memory_mapped(address, wide ? 8 : 4) ||
-		flags & ~(wait ? 3u | CU_STREAM_WAIT_VALUE_FLUSH : 1u))
-		ret = CUDA_ERROR_INVALID_VALUE;
-	else if (wait && flags & CU_STREAM_WAIT_VALUE_FLUSH)
-		ret = CUDA_ERROR_NOT_SUPPORTED;
-	op = ret ? NULL : calloc(1, sizeof(*op));
-	if (op) {
-		op->op.kind = wait ? OP_WATCH : OP_WORK;
-		op->op.run = write_run;
-		op->op.poll = wait_poll;
-		op->op.drop = value_drop;
-		op->op.light = !wait;
-		op->address = address;
-		op->value = wide ? value : (uint32_t)value;
-		op->flags = flags;
-		op->wide = wide;
-	}
-	if (!ret && (!op || !queue_submit(stream, &op->op, false)))
-		ret = CUDA_ERROR_OUT_OF_MEMORY;
-	stream_done(stream);
-	return ret;
+	if (wait)
+		op.operation =
+			wide ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	else
+		op.operation = wide ? CU_STREAM_MEM_OP_WRITE_VALUE_64
+				    : CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	op.waitValue.address = address;
+	op.waitValue.value64 = value;
+	op.waitValue.flags = flags;
+	return batch_submit(handle, &params);
 }
 
 CUresult cuStreamWaitValue32_v2(
@@ -149,37 +236,13 @@ CUresult cuStreamWriteValue64(
 	return cuStreamWriteValue64_v2(stream, addr, value, flags);
 }
 
-#define BATCH_MAX 256
-
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-	CUresult ret = CUDA_SUCCESS;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = {
+		.count = count, .paramArray = paramArray, .flags = flags};
 
-	if (!paramArray || flags || count > BATCH_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count && !ret; i++) {
-		const CUstreamBatchMemOpParams *p = &paramArray[i];
-
-		switch (p->operation) {
-		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-			ret = value_submit(stream, p->waitValue.address, p->waitValue.value64,
-				p->waitValue.flags,
-				p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64, true);
-			break;
-		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-			ret = value_submit(stream, p->writeValue.address, p->writeValue.value64,
-				p->writeValue.flags,
-				p->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64, false);
-			break;
-		case CU_STREAM_MEM_OP_BARRIER: break; /* operations are in order anyway */
-		case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
-		default: return CUDA_ERROR_INVALID_VALUE;
-		}
-	}
-	return ret;
+	return batch_submit(stream, &params);
 }
 
 CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,

@@ -99,6 +99,74 @@ static void graphs_are_built_and_run(void **state)
 	peer_stop(&p);
 }
 
+/* vcudaGraphAdd of a batch of two operations on values. */
+struct add_batch {
+	struct wire_vcudaGraphAdd add;
+	struct graph_batch batch;
+	CUstreamBatchMemOpParams ops[2];
+};
+
+static struct add_batch add_batch(uint32_t node, uint64_t address)
+{
+	struct add_batch body = {
+		.add = {.graph = GRAPH,
+			.node = node,
+			.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+			.bytes = sizeof(struct graph_batch) + sizeof(body.ops),
+			.after = {offsetof(struct add_batch, batch), 0},
+			.params = {offsetof(struct add_batch, batch),
+				sizeof(struct graph_batch) + sizeof(body.ops)}},
+		.batch = {.count = 2},
+	};
+
+	for (int i = 0; i < 2; i++) {
+		body.ops[i].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+		body.ops[i].writeValue.address = i ? address : MEMORY;
+	}
+	return body;
+}
+
+static void batches_are_checked(void **state)
+{
+	struct wire_vcudaGraphMake make = {.graph = GRAPH, .what = GRAPH_NEW};
+	struct add_batch add = add_batch(0, MEMORY + 4);
+	struct {
+		struct wire_vcudaGraphSet set;
+		struct graph_attribute attribute;
+	} set = {
+		.set = {.graph = GRAPH,
+			.type = GRAPH_SET_ATTRIBUTE,
+			.bytes = sizeof(struct graph_attribute),
+			.params = {sizeof(struct wire_vcudaGraphSet),
+				sizeof(struct graph_attribute)}},
+		.attribute = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY},
+	};
+	struct peer p;
+
+	(void)state;
+	peer_start(&p);
+	map_memory(&p);
+	CALL_IS(OP_vcudaGraphMake, make, CUDA_SUCCESS);
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_SUCCESS);
+	add = add_batch(1, MEMORY + (2 << 20)); /* not the session's */
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add = add_batch(2, MEMORY);
+	add.batch.count = 3; /* more than there are */
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add = add_batch(2, MEMORY);
+	add.batch.count = 0x20000002; /* whose bytes overflow to those of two */
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add = add_batch(2, MEMORY);
+	add.ops[1].operation = (CUstreamBatchMemOpType)99;
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	/* Attributes are a kernel's; one that holds an event does not travel. */
+	CALL_IS(OP_vcudaGraphSet, set, CUDA_ERROR_INVALID_VALUE);
+	set.attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+	CALL_IS(OP_vcudaGraphSet, set, CUDA_ERROR_INVALID_VALUE);
+	expect_alive(&p);
+	peer_stop(&p);
+}
+
 /* The name of a child graph goes with the graph that the child is part of. */
 static void children_go_with_their_parent(void **state)
 {
@@ -314,6 +382,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(graphs_are_built_and_run),
+		cmocka_unit_test(batches_are_checked),
 		cmocka_unit_test(children_go_with_their_parent),
 		cmocka_unit_test(memory_goes_while_a_stream_captures),
 		cmocka_unit_test(a_capture_ends_with_its_stream),

@@ -64,6 +64,11 @@ void copy_describe(struct worker *w, struct request *r, const struct graph_copy 
 void copy_check_fill(struct worker *w, struct request *r, uint64_t at, uint64_t pitch,
 	uint32_t element, uint64_t width, uint64_t height);
 
+/* stream.c: one operation of a batch, checked as the call is that does the same alone; refuses.
+ */
+void stream_value(struct worker *w, struct request *r, const CUstreamBatchMemOpParams *from,
+	CUstreamBatchMemOpParams *to);
+
 /* callback.c: what a host node calls; its argument is the ticket. */
 void CUDA_CB callback_run_node(void *ticket);
 

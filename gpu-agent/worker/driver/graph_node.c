@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver/graph.h"
+#include "protocol/wire/launch.h"
 
 #define LIST_BYTES 1900
+#define NODE_BYTES (48u << 10) /* a kernel has up to 32 KiB of parameters */
 
 /* A node's parameters as the driver wants them. */
 struct node_params {
@@ -20,6 +22,7 @@ struct node_params {
 	CUDA_HOST_NODE_PARAMS host;
 	CUgraph child;
 	CUevent event;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS batch; /* its array is malloc'ed */
 };
 
 /* Exactly the struct, for types that have no more. */
@@ -73,6 +76,27 @@ static void params_fill(
 		.height = f->height};
 }
 
+static void params_batch(struct worker *w, struct request *r, const unsigned char *bytes,
+	uint32_t n, struct node_params *p)
+{
+	const struct graph_batch *batch = (const void *)bytes;
+	const CUstreamBatchMemOpParams *given = (const void *)(bytes + sizeof(*batch));
+
+	if (n < sizeof(*batch) || batch->count > GRAPH_BATCH_MAX ||
+		n != sizeof(*batch) + batch->count * sizeof(*given)) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		return;
+	}
+	p->batch = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = w->contexts[r->header.context],
+		.count = batch->count,
+		.paramArray = calloc(batch->count + 1, sizeof(*given)),
+		.flags = batch->flags};
+	if (!p->batch.paramArray)
+		worker_refuse(r, CUDA_ERROR_OUT_OF_MEMORY);
+	for (uint32_t i = 0; i < batch->count && !worker_refused(r); i++)
+		stream_value(w, r, &given[i], &p->batch.paramArray[i]);
+}
+
 static void params_read(struct worker *w, struct request *r, uint32_t type,
 	const unsigned char *bytes, uint32_t n, struct node_params *p)
 {
@@ -103,9 +127,15 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 		number = params_of(r, bytes, n, sizeof(*number));
 		p->event = worker_handle(w, r, number->number, KIND_CUevent);
 		break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: params_batch(w, r, bytes, n, p); break;
 	case CU_GRAPH_NODE_TYPE_EMPTY: params_of(r, bytes, n, 0); break;
 	default: worker_refuse(r, CUDA_ERROR_NOT_SUPPORTED); break;
 	}
+}
+
+static void params_free(struct node_params *p)
+{
+	free(p->batch.paramArray);
 }
 
 static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node, CUgraph graph,
@@ -128,6 +158,11 @@ static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node, CUg
 		return cuda->cuGraphAddEventWaitNode(node, graph, after, count, p->event);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuda->cuGraphAddEventRecordNode(node, graph, after, count, p->event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return cuda->cuGraphAddBatchMemOpNode
+			       ? cuda->cuGraphAddBatchMemOpNode(
+					 node, graph, after, count, &p->batch)
+			       : worker_lacks(w, "cuGraphAddBatchMemOpNode");
 	default: return cuda->cuGraphAddEmptyNode(node, graph, after, count);
 	}
 }
@@ -146,6 +181,7 @@ CUresult serve_vcudaGraphAdd(struct worker *w, struct request *r)
 	nodes = graph_nodes_in(r, graph, after, req->count);
 	if (worker_refused(r)) {
 		free(nodes);
+		params_free(&p);
 		return r->refused;
 	}
 	/* Where it fails the number is taken all the same: the app counts on. */
@@ -154,6 +190,7 @@ CUresult serve_vcudaGraphAdd(struct worker *w, struct request *r)
 				   w->contexts[r->header.context])
 			 : CUDA_ERROR_INVALID_VALUE;
 	free(nodes);
+	params_free(&p);
 	if (req->node == graph->count && !graph_add_number(graph, node))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return status;
@@ -174,6 +211,10 @@ static CUresult node_set(
 		return cuda->cuGraphEventWaitNodeSetEvent(node, p->event);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuda->cuGraphEventRecordNodeSetEvent(node, p->event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return cuda->cuGraphBatchMemOpNodeSetParams
+			       ? cuda->cuGraphBatchMemOpNodeSetParams(node, &p->batch)
+			       : worker_lacks(w, "cuGraphBatchMemOpNodeSetParams");
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -198,8 +239,52 @@ static CUresult exec_set(struct worker *w, uint32_t type, CUgraphExec exec, CUgr
 		return cuda->cuGraphExecEventWaitNodeSetEvent(exec, node, p->event);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuda->cuGraphExecEventRecordNodeSetEvent(exec, node, p->event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return cuda->cuGraphExecBatchMemOpNodeSetParams
+			       ? cuda->cuGraphExecBatchMemOpNodeSetParams(exec, node, &p->batch)
+			       : worker_lacks(w, "cuGraphExecBatchMemOpNodeSetParams");
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
+}
+
+static CUresult set_enabled(struct worker *w, struct request *r, struct worker_exec *exec,
+	CUgraphNode node, const struct graph_enabled *enabled)
+{
+	if (!worker_refused(r) && !exec)
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuGraphNodeSetEnabled)
+		return worker_lacks(w, "cuGraphNodeSetEnabled");
+	return w->cuda.cuGraphNodeSetEnabled(exec->exec, node, enabled->enabled);
+}
+
+static CUresult set_attribute(struct worker *w, struct request *r, CUgraphNode node,
+	const struct graph_attribute *attribute)
+{
+	CUlaunchAttributeID id = (CUlaunchAttributeID)attribute->id;
+	CUlaunchAttributeValue value;
+
+	if (!worker_refused(r) && !launch_attribute_travels(id))
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuGraphKernelNodeSetAttribute)
+		return worker_lacks(w, "cuGraphKernelNodeSetAttribute");
+	memcpy(&value, attribute->value, sizeof(value));
+	return w->cuda.cuGraphKernelNodeSetAttribute(node, id, &value);
+}
+
+static CUresult copy_attributes(
+	struct worker *w, struct request *r, CUgraphNode node, const struct graph_from *from)
+{
+	CUgraphNode source = graph_node(r, graph_of(w, r, from->graph), from->node);
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->cuda.cuGraphKernelNodeCopyAttributes)
+		return worker_lacks(w, "cuGraphKernelNodeCopyAttributes");
+	return w->cuda.cuGraphKernelNodeCopyAttributes(node, source);
 }
 
 CUresult serve_vcudaGraphSet(struct worker *w, struct request *r)
@@ -210,25 +295,51 @@ CUresult serve_vcudaGraphSet(struct worker *w, struct request *r)
 	struct worker_exec *exec =
 		req->exec ? worker_handle(w, r, req->exec, KIND_CUgraphExec) : NULL;
 	const unsigned char *bytes = worker_in(r, &req->params, req->bytes);
-	const struct graph_enabled *enabled = (const void *)bytes;
 	struct node_params p = {0};
+	CUresult status;
 
-	if (req->type == GRAPH_SET_ENABLED) {
-		enabled = params_of(r, bytes, req->bytes, sizeof(*enabled));
-		if (!worker_refused(r) && !exec)
-			worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-		if (worker_refused(r))
-			return r->refused;
-		if (!w->cuda.cuGraphNodeSetEnabled)
-			return worker_lacks(w, "cuGraphNodeSetEnabled");
-		return w->cuda.cuGraphNodeSetEnabled(exec->exec, node, enabled->enabled);
+	switch (req->type) {
+	case GRAPH_SET_ENABLED:
+		return set_enabled(w, r, exec, node,
+			params_of(r, bytes, req->bytes, sizeof(struct graph_enabled)));
+	case GRAPH_SET_ATTRIBUTE:
+		return set_attribute(w, r, node,
+			params_of(r, bytes, req->bytes, sizeof(struct graph_attribute)));
+	case GRAPH_COPY_ATTRIBUTES:
+		return copy_attributes(
+			w, r, node, params_of(r, bytes, req->bytes, sizeof(struct graph_from)));
+	default: break;
 	}
 	params_read(w, r, req->type, bytes, req->bytes, &p);
 	if (worker_refused(r))
+		status = r->refused;
+	else
+		status = exec ? exec_set(w, req->type, exec->exec, node, &p,
+					w->contexts[r->header.context])
+			      : node_set(w, req->type, node, &p);
+	params_free(&p);
+	return status;
+}
+
+CUresult serve_vcudaGraphAttribute(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaGraphAttribute *req = (const void *)r->body;
+	struct wire_vcudaGraphAttribute_reply *answer = (void *)r->answer;
+	CUgraphNode node = graph_node(r, graph_of(w, r, req->graph), req->node);
+	CUlaunchAttributeID id = (CUlaunchAttributeID)req->attribute;
+	CUlaunchAttributeValue value = {0};
+	CUresult status;
+
+	if (!worker_refused(r) && !launch_attribute_travels(id))
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
 		return r->refused;
-	return exec ? exec_set(w, req->type, exec->exec, node, &p,
-			      w->contexts[r->header.context])
-		    : node_set(w, req->type, node, &p);
+	if (!w->cuda.cuGraphKernelNodeGetAttribute)
+		return worker_lacks(w, "cuGraphKernelNodeGetAttribute");
+	status = w->cuda.cuGraphKernelNodeGetAttribute(node, id, &value);
+	if (!status)
+		memcpy(worker_out(r, &answer->value, sizeof(value)), &value, sizeof(value));
+	return status ? status : r->refused;
 }
 
 /* ---- the way back ---- */
@@ -342,6 +453,30 @@ static CUresult node_fill(struct worker *w, CUgraphNode node, struct graph_fill 
 	return status;
 }
 
+static CUresult node_batch(
+	struct worker *w, CUgraphNode node, unsigned char *to, uint32_t room, uint32_t *bytes)
+{
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = {0};
+	struct graph_batch batch;
+	size_t size;
+	CUresult status;
+
+	if (!w->cuda.cuGraphBatchMemOpNodeGetParams)
+		return worker_lacks(w, "cuGraphBatchMemOpNodeGetParams");
+	status = w->cuda.cuGraphBatchMemOpNodeGetParams(node, &params);
+	if (status)
+		return status;
+	size = params.count * sizeof(*params.paramArray);
+	if (size > room - sizeof(batch))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	batch = (struct graph_batch){.count = params.count, .flags = params.flags};
+	memcpy(to, &batch, sizeof(batch));
+	if (size)
+		memcpy(to + sizeof(batch), params.paramArray, size);
+	*bytes = (uint32_t)(sizeof(batch) + size);
+	return CUDA_SUCCESS;
+}
+
 static CUresult node_read(struct worker *w, CUgraphNode node, CUgraphNodeType type,
 	unsigned char *to, uint32_t room, uint32_t *bytes)
 {
@@ -359,6 +494,7 @@ static CUresult node_read(struct worker *w, CUgraphNode node, CUgraphNodeType ty
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		*bytes = sizeof(struct graph_fill);
 		return node_fill(w, node, (void *)to);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return node_batch(w, node, to, room, bytes);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		status = w->cuda.cuGraphHostNodeGetParams(node, &host);
 		/* A library's own host node is none of the app's. */
@@ -383,20 +519,25 @@ CUresult serve_vcudaGraphGet(struct worker *w, struct request *r)
 	const struct wire_vcudaGraphGet *req = (const void *)r->body;
 	struct wire_vcudaGraphGet_reply *answer = (void *)r->answer;
 	CUgraphNode node = graph_node(r, graph_of(w, r, req->graph), req->node);
-	_Alignas(8) unsigned char bytes[LIST_BYTES] = {0};
+	_Alignas(8) unsigned char bytes[NODE_BYTES] = {0};
 	CUgraphNodeType type;
 	CUresult status;
+	uint32_t n;
 
 	if (worker_refused(r))
 		return r->refused;
 	status = w->cuda.cuGraphNodeGetType(node, &type);
 	if (!status)
-		status = node_read(w, node, type, bytes, sizeof(bytes), &answer->bytes);
+		status = node_read(w, node, type, bytes, sizeof(bytes), &answer->total);
 	if (status)
 		return status;
 	answer->type = (uint32_t)type;
-	if (answer->bytes)
-		memcpy(worker_out(r, &answer->params, answer->bytes), bytes, answer->bytes);
+	if (req->first >= answer->total)
+		return CUDA_SUCCESS;
+	n = answer->total - req->first;
+	answer->bytes = n < LIST_BYTES ? n : LIST_BYTES;
+	memcpy(worker_out(r, &answer->params, answer->bytes), bytes + req->first,
+		answer->bytes);
 	return r->refused;
 }
 

@@ -8,6 +8,7 @@
 
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/capture.h"
+#include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -135,10 +136,9 @@ CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r)
 
 /* ---- values in memory ---- */
 
-/* One operation of a batch, checked as the call is that does the same alone. What CUDA keeps
- * for its own use (an alias) is not the client's to say. */
-static void stream_value(struct worker *w, struct request *r,
-	const CUstreamBatchMemOpParams *from, CUstreamBatchMemOpParams *to)
+/* What CUDA keeps for its own use (an alias) is not the client's to say. */
+void stream_value(struct worker *w, struct request *r, const CUstreamBatchMemOpParams *from,
+	CUstreamBatchMemOpParams *to)
 {
 	memset(to, 0, sizeof(*to));
 	to->operation = from->operation;

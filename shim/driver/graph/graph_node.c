@@ -175,6 +175,25 @@ CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *ho
 	return status ? status : params_number(p, CU_GRAPH_NODE_TYPE_HOST, p->part->number);
 }
 
+CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
+{
+	struct graph_batch head;
+	size_t size;
+
+	if (!batch || batch->count > GRAPH_BATCH_MAX || (batch->count && !batch->paramArray))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!node_context_ok(batch->ctx))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	head = (struct graph_batch){.count = batch->count, .flags = batch->flags};
+	size = batch->count * sizeof(*batch->paramArray);
+	if (!params_take(p, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, NULL, sizeof(head) + size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(p->bytes, &head, sizeof(head));
+	if (size)
+		memcpy(p->bytes + sizeof(head), batch->paramArray, size);
+	return CUDA_SUCCESS;
+}
+
 CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)event;
@@ -292,26 +311,66 @@ static CUresult set_post(const struct graph_node *node, const struct graph_exec 
 	return shim_post(&call);
 }
 
+CUresult node_get_all(
+	const struct graph_node *node, uint32_t type, unsigned char **params, size_t *bytes)
+{
+	size_t total = 0, have = 0, n;
+	unsigned char *to = NULL;
+	CUresult status;
+
+	do {
+		const struct wire_vcudaGraphGet_reply *reply;
+		struct wire_vcudaGraphGet *body;
+		struct shim_call call;
+		const void *run;
+
+		n = 0;
+		body = shim_begin(&call, OP_vcudaGraphGet, sizeof(*body));
+		body->graph = node->graph->handle;
+		body->node = node->number;
+		body->first = (uint32_t)have;
+		reply = shim_wait(&call, sizeof(*reply));
+		if (reply) {
+			run = shim_run(&call, &reply->params, &n);
+			if (!to) {
+				total = reply->total;
+				to = malloc(total + 1);
+			}
+			if (!to)
+				call.status = CUDA_ERROR_OUT_OF_MEMORY;
+			else if (reply->type != type || n > total - have)
+				call.status = CUDA_ERROR_INVALID_VALUE;
+			else if (n)
+				memcpy(to + have, run, n);
+		}
+		status = shim_end(&call);
+		have += n;
+	} while (!status && n && have < total);
+	if (!status && have < total)
+		status = CUDA_ERROR_UNKNOWN;
+	if (status) {
+		free(to);
+		return status;
+	}
+	*params = to;
+	*bytes = total;
+	return CUDA_SUCCESS;
+}
+
 CUresult node_get(
 	const struct graph_node *node, uint32_t type, void *to, size_t room, size_t *bytes)
 {
-	const struct wire_vcudaGraphGet_reply *reply;
-	struct wire_vcudaGraphGet *body;
-	struct shim_call call;
-	const void *params;
+	unsigned char *params;
+	CUresult status = node_get_all(node, type, &params, bytes);
 
-	body = shim_begin(&call, OP_vcudaGraphGet, sizeof(*body));
-	body->graph = node->graph->handle;
-	body->node = node->number;
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply) {
-		params = shim_run(&call, &reply->params, bytes);
-		if (reply->type != type || *bytes > room)
-			call.status = CUDA_ERROR_INVALID_VALUE;
-		else if (*bytes)
-			memcpy(to, params, *bytes);
-	}
-	return shim_end(&call);
+	if (status)
+		return status;
+	if (*bytes > room)
+		status = CUDA_ERROR_INVALID_VALUE;
+	else
+		memcpy(to, params, *bytes);
+	free(params);
+	return status;
 }
 
 /* A captured one is found by its stand-in, its ticket or its event, which the worker names. */

@@ -23,6 +23,7 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy);
 CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *fill);
 CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *host);
+CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch);
 CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event);
 CUresult node_params_child(struct node_params *p, CUgraph child);
 CUresult node_params_empty(struct node_params *p);
@@ -36,6 +37,9 @@ CUresult node_set(
 /* What the worker says of it; INVALID_VALUE: it is of another type. */
 CUresult node_get(
 	const struct graph_node *node, uint32_t type, void *to, size_t room, size_t *bytes);
+/* The same, malloc'ed, however much there is. */
+CUresult node_get_all(
+	const struct graph_node *node, uint32_t type, unsigned char **params, size_t *bytes);
 /* The part of a node; NULL: it has none there. */
 struct part_place *node_place(const struct graph_node *node, struct parts *parts);
 

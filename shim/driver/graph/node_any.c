@@ -42,6 +42,9 @@ static CUresult any_params(struct node_params *p, const CUgraphNodeParams *any)
 		return node_params_host(p, &host);
 	case CU_GRAPH_NODE_TYPE_GRAPH: return node_params_child(p, any->graph.graph);
 	case CU_GRAPH_NODE_TYPE_EMPTY: return node_params_empty(p);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		/* Versions 1 and 2 of the struct are the same. */
+		return node_params_batch(p, (const void *)&any->memOp);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return node_params_event(
 			p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, any->eventWait.event);

@@ -82,7 +82,7 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 	CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	struct graph_node *node = graph_node_find(hNode);
-	_Alignas(8) unsigned char bytes[2048];
+	unsigned char *bytes;
 	struct graph_kernel k;
 	struct function *f;
 	size_t n;
@@ -90,11 +90,13 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 
 	if (!node || !nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = node_get(node, CU_GRAPH_NODE_TYPE_KERNEL, bytes, sizeof(bytes), &n);
+	status = node_get_all(node, CU_GRAPH_NODE_TYPE_KERNEL, &bytes, &n);
 	if (status)
 		return status;
-	if (n < sizeof(k))
+	if (n < sizeof(k)) {
+		free(bytes);
 		return CUDA_ERROR_UNKNOWN;
+	}
 	memcpy(&k, bytes, sizeof(k));
 	f = shim_object_of(k.function, KIND_CUfunction);
 	*nodeParams = (CUDA_KERNEL_NODE_PARAMS){
@@ -107,9 +109,11 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 		.blockDimZ = k.block[2],
 		.sharedMemBytes = k.shared,
 	};
-	return f ? kernel_pointers(
-			   node, f, bytes + sizeof(k), n - sizeof(k), &nodeParams->kernelParams)
-		 : CUDA_SUCCESS;
+	if (f)
+		status = kernel_pointers(
+			node, f, bytes + sizeof(k), n - sizeof(k), &nodeParams->kernelParams);
+	free(bytes);
+	return status;
 }
 
 CUresult hand_cuGraphKernelNodeGetParams(
