@@ -25,7 +25,7 @@ static void read_parameters(struct ptx_build *b, bool rets)
 		uint32_t at;
 
 		ptx_read_char(b, '.');
-		if (!ptx_scan_tail(s, &word))
+		if (!ptx_scan_directive(s, &word))
 			ptx_build_fail(b, s->line, "a parameter is expected");
 		in_reg = ptx_word_is(word, "reg");
 		ptx_variable_declaration(b, &decl);
@@ -134,7 +134,7 @@ static void read_tuning(struct ptx_build *b, struct ptx_function *f)
 	unsigned v[3];
 
 	while (ptx_scan_accept(s, '.')) {
-		if (!ptx_scan_tail(s, &word))
+		if (!ptx_scan_directive(s, &word))
 			ptx_build_fail(b, s->line, "a directive is expected");
 		if (ptx_word_is(word, "maxntid") || ptx_word_is(word, "reqntid")) {
 			uint64_t product;
@@ -176,7 +176,7 @@ static void read_function(struct ptx_build *b, bool is_kernel)
 	if (ptx_scan_accept(s, '.')) {
 		struct ptx_word word;
 
-		ptx_scan_tail(s, &word); /* .noreturn, .attribute(...) */
+		ptx_scan_directive(s, &word); /* .noreturn, .attribute(...) */
 		if (ptx_scan_accept(s, '('))
 			past_group(b);
 	}
@@ -263,7 +263,7 @@ static void read_label(struct ptx_build *b, struct ptx_word label)
 	(void)ptx_scan_peek(s);
 	start = *s;
 	if (ptx_scan_accept(s, '.'))
-		ptx_scan_tail(s, &word);
+		ptx_scan_directive(s, &word);
 	if (ptx_word_is(word, "callprototype") || ptx_word_is(word, "calltargets")) {
 		read_prototype(b, label);
 	} else if (ptx_word_is(word, "branchtargets")) {
@@ -279,7 +279,7 @@ static void read_local_directive(struct ptx_build *b)
 	struct ptx_scan *s = &b->scan;
 	struct ptx_word word;
 
-	if (!ptx_scan_tail(s, &word))
+	if (!ptx_scan_directive(s, &word))
 		ptx_build_fail(b, s->line, "a directive is expected");
 	if (ptx_word_is(word, "reg")) {
 		ptx_variable_registers(b);
@@ -289,7 +289,7 @@ static void read_local_directive(struct ptx_build *b)
 		ptx_variable_shared(b, false);
 	} else if (ptx_word_is(word, "extern")) {
 		ptx_read_char(b, '.');
-		ptx_scan_tail(s, &word);
+		ptx_scan_directive(s, &word);
 		if (!ptx_word_is(word, "shared"))
 			ptx_build_fail(
 				b, s->line, ".extern .%.*s in a function", (int)word.n, word.p);
@@ -421,7 +421,7 @@ static void read_module(struct ptx_build *b)
 			ptx_build_fail(b, s->line, "a directive is expected, found '%.12s'",
 				s->end - s->p > 12 ? s->p : "?");
 		}
-		if (!ptx_scan_tail(s, &word))
+		if (!ptx_scan_directive(s, &word))
 			ptx_build_fail(b, s->line, "a directive is expected");
 		if (ptx_word_is(word, "version")) {
 			struct ptx_word text;
@@ -452,7 +452,7 @@ static void read_module(struct ptx_build *b)
 			ptx_variable_shared(b, is_extern);
 		} else if (ptx_word_is(word, "section")) {
 			(void)ptx_scan_accept(s, '.');
-			ptx_scan_tail(s, &word);
+			ptx_scan_directive(s, &word);
 			ptx_read_char(b, '{');
 			ptx_scan_past_block(s);
 		} else if (ptx_word_is(word, "file") || ptx_word_is(word, "loc")) {

@@ -84,6 +84,16 @@ bool ptx_scan_tail(struct ptx_scan *s, struct ptx_word *word)
 	return word->n > 0;
 }
 
+bool ptx_scan_directive(struct ptx_scan *s, struct ptx_word *word)
+{
+	const char *start = s->p;
+
+	while (s->p < s->end && (is_letter(*s->p) || is_digit(*s->p)))
+		s->p++;
+	*word = (struct ptx_word){start, (uint32_t)(s->p - start)};
+	return word->n > 0;
+}
+
 static bool hex_bits(struct ptx_scan *s, unsigned digits, uint64_t *bits)
 {
 	if (s->end - s->p < 2 + (ptrdiff_t)digits)

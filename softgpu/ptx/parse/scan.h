@@ -34,8 +34,10 @@ bool ptx_scan_accept(struct ptx_scan *s, char c);
 char ptx_scan_peek(struct ptx_scan *s);
 /* An identifier: letters, digits, _ $ %.  Not a number. */
 bool ptx_scan_word(struct ptx_scan *s, struct ptx_word *word);
-/* What follows an opcode or a directive's dot: letters, digits, _ . :: */
+/* What follows an opcode's dot: letters, digits, _ . :: */
 bool ptx_scan_tail(struct ptx_scan *s, struct ptx_word *word);
+/* What follows a directive's dot, up to the next dot: .reg.b16 is two. */
+bool ptx_scan_directive(struct ptx_scan *s, struct ptx_word *word);
 /* 12, -3, 0x1F, 0b1, 017, 1.5e3, 0f3F800000, 0d..., with a U suffix or none. */
 bool ptx_scan_number(struct ptx_scan *s, struct ptx_number *number);
 /* Up to the next C outside strings. */

@@ -18,7 +18,7 @@ void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
 
 	*decl = (struct ptx_declaration){.vector = 1};
 	while (ptx_scan_accept(s, '.')) {
-		if (!ptx_scan_tail(s, &word))
+		if (!ptx_scan_directive(s, &word))
 			ptx_build_fail(b, s->line, "a type is expected");
 		if (ptx_word_is(word, "align")) {
 			decl->align = (uint32_t)ptx_read_int(b);

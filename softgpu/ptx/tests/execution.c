@@ -266,6 +266,11 @@ static void test_memory(void **state)
 		 "r5; " TAIL,
 		1, 64);
 	EACH(64, k);
+	/* Directives without blanks between, as Numba's inline assembly has them. */
+	run(HEAD "{.reg.b16 h; .local.align 8 .b8 x[8]; mov.b16 h, 7; cvt.u32.u16 r4, h; "
+		 "st.local.u32 [x], r4; ld.local.u32 r5, [x]; st.global.u32 [at], r5; }" TAIL,
+		1, 32);
+	EACH(32, 7);
 	/* Dynamic shared memory behind the static. */
 	module = text_load("sm_90", ".extern .shared .align 16 .b8 dyn[];\n" HEAD
 				    ".shared .align 4 .b8 own[64]; mov.u32 r4, dyn; mov.u32 "
