@@ -55,6 +55,16 @@ struct context *context_of(CUcontext handle)
 	return shim_object_of((uint64_t)(uintptr_t)handle, KIND_CUcontext);
 }
 
+/* Programs that prefer a name with _v2 to one without (Numba does) call functions that have got
+ * a second form with the arguments of the first, and whatever a register holds is the context.
+ */
+struct context *context_or_current(CUcontext handle)
+{
+	struct context *context = context_of(handle);
+
+	return context ? context : thread_self.current;
+}
+
 static CUcontext context_handle(const struct context *context)
 {
 	return (CUcontext)(uintptr_t)(context ? context->handle : 0);
@@ -365,7 +375,7 @@ CUresult hand_cuCtxGetDevice(CUdevice *device)
 
 CUresult hand_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
-	struct context *context = ctx ? context_of(ctx) : thread_self.current;
+	struct context *context = context_or_current(ctx);
 
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;

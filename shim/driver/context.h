@@ -71,5 +71,7 @@ int device_from_wire(int number);
 /* The thread's current context, and its device; NULL: none, answer INVALID_CONTEXT. */
 struct context *context_current(void);
 struct context *context_of(CUcontext handle);
+/* What was never the handle of a context stands for the current one. */
+struct context *context_or_current(CUcontext handle);
 
 #endif

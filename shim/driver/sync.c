@@ -110,7 +110,7 @@ CUresult hand_cuCtxSynchronize_v2(CUcontext ctx)
 	CUresult status, popped;
 	CUcontext old;
 
-	if (!ctx)
+	if (context_or_current(ctx) == context_current())
 		return hand_cuCtxSynchronize();
 	status = hand_cuCtxPushCurrent_v2(ctx);
 	if (status)
