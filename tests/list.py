@@ -31,7 +31,8 @@ OTHERS = {
     "tools beside the tests": (
         "tests/cluster/build.sh", "tests/cluster/netpol.py", "tests/cluster/node.py",
         "tests/cluster/pack.sh", "tests/curand/reduce.py", "tests/deploy/schemas.py", "tests/deploy/tools.sh",
-        "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/torch/install.sh",
+        "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/numba/document.py",
+        "tests/numba/install.sh", "tests/torch/install.sh",
         "tests/list.py", "softgpu/ptx/tests/load.c"),
 }
 FOLDERS = ("tests", "softgpu/ptx/tests")
