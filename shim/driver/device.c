@@ -103,7 +103,6 @@ static CUresult attribute(const struct device *device, int which, int *value)
 static bool attribute_not_served(int which)
 {
 	switch (which) {
-	case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
 	case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
 	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
 	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
@@ -136,6 +135,8 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	status = attribute(device, (int)attrib, pi);
 	if (!status && attribute_not_served((int)attrib))
 		*pi = 0;
+	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
+		*pi = 1; /* managed.h: device memory, and pages of the program's */
 	return status;
 }
 

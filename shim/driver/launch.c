@@ -162,12 +162,14 @@ static CUresult launch_send(const struct launch *l)
 		status = launch_check_cooperative(l);
 	if (status)
 		return status;
-	if (__builtin_expect(shim_perf & PERF_POST, 1)) {
+	/* Parameters that lie in managed memory may have to be fetched: not under the ring's
+	 * lock. */
+	if (__builtin_expect(shim_perf & PERF_POST && !managed_any, 1)) {
 		body = shim_post_begin(OP_vcudaLaunch, (uint32_t)bytes, &status);
 		if (!body)
 			return status;
 		launch_write(l, body);
-		shim_post_end();
+		shim_post_end(OP_vcudaLaunch);
 		return CUDA_SUCCESS;
 	}
 	body = shim_begin(&call, OP_vcudaLaunch, bytes);

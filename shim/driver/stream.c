@@ -15,6 +15,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/order.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/engine/session.h"
 #include "shim/engine/thread.h"
@@ -136,7 +137,7 @@ CUresult stream_plain(CUstream stream, uint64_t *number)
 	return stream_resolve(stream, number, &found);
 }
 
-CUresult stream_number(CUstream stream, uint64_t *number)
+static CUresult stream_use(CUstream stream, uint64_t *number, bool work)
 {
 	struct stream *found;
 	CUresult status = stream_resolve(stream, number, &found);
@@ -149,7 +150,22 @@ CUresult stream_number(CUstream stream, uint64_t *number)
 		if (status || (found && found->capture))
 			return status;
 	}
+	if (__builtin_expect(work && managed_any, 0)) {
+		status = managed_push(*number);
+		if (status)
+			return status;
+	}
 	return found ? order_join(found->context, found) : CUDA_SUCCESS;
+}
+
+CUresult stream_number(CUstream stream, uint64_t *number)
+{
+	return stream_use(stream, number, true);
+}
+
+CUresult stream_waited(CUstream stream, uint64_t *number)
+{
+	return stream_use(stream, number, false);
 }
 
 struct stream *stream_find(uint64_t number)

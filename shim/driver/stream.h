@@ -51,8 +51,9 @@ CUresult event_share(CUevent hEvent);
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);
 
-/* As stream_number() (shim/engine/driver.h), for questions: nothing is going to be put on it.
- */
+/* As stream_number() (shim/engine/driver.h), for what waits for the stream. */
+CUresult stream_waited(CUstream stream, uint64_t *number);
+/* The same for questions: nothing is going to be put on it. */
 CUresult stream_plain(CUstream stream, uint64_t *number);
 /* By number; 0: the current context's legacy stream. NULL: none. */
 struct stream *stream_find(uint64_t number);

@@ -123,7 +123,7 @@ CUresult hand_cuCtxSynchronize_v2(CUcontext ctx)
 CUresult hand_cuStreamSynchronize(CUstream hStream)
 {
 	uint64_t number, seq;
-	CUresult status = stream_number(hStream, &number);
+	CUresult status = stream_waited(hStream, &number);
 	struct stream *stream;
 
 	if (!status)
@@ -149,7 +149,7 @@ CUresult hand_cuStreamQuery(CUstream hStream)
 {
 	uint64_t number, seq;
 	struct stream *stream;
-	CUresult status = stream_number(hStream, &number);
+	CUresult status = stream_waited(hStream, &number);
 
 	if (!status)
 		status = capture_refuse(number);

@@ -7,6 +7,7 @@
 #define VCUDA_SHIM_ENGINE_DRIVER_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct context;
@@ -24,6 +25,11 @@ void logs_add(const char *name, const char *reason);
 /* What crosses for a stream of the app's, before work on it. INVALID_CONTEXT, INVALID_HANDLE,
  * or what a capture says. */
 CUresult stream_number(CUstream stream, uint64_t *number);
+/* Is there managed memory, or was there? Then managed_sent is told of each frame that was sent:
+ * work makes what the program has of that memory old. */
+extern bool managed_any;
+void managed_sent(uint16_t op, uint64_t seq);
+
 /* A thread's own stream, at the thread's end. */
 void stream_end(uint64_t number);
 

@@ -319,6 +319,8 @@ static CUresult frame_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 	ring_publish(&session.ring);
 	ring_unlock(&session.ring);
 	doorbell();
+	if (__builtin_expect(managed_any, 0))
+		managed_sent(call->op, call->seq);
 	return CUDA_SUCCESS;
 }
 
@@ -345,11 +347,15 @@ void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status)
 	return header + 1;
 }
 
-void shim_post_end(void)
+void shim_post_end(uint16_t op)
 {
+	uint64_t seq = session.ring.seq;
+
 	ring_publish(&session.ring);
 	ring_unlock(&session.ring);
 	doorbell();
+	if (__builtin_expect(managed_any, 0))
+		managed_sent(op, seq);
 }
 
 /* ---- slots ---- */
@@ -618,7 +624,7 @@ uint64_t shim_function(struct shim_call *call, CUfunction function)
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)
 {
-	bool may_send = stream && stream != CU_STREAM_LEGACY;
+	bool may_send = (stream && stream != CU_STREAM_LEGACY) || managed_any;
 	struct aside aside;
 	uint64_t number = 0;
 	CUresult status;

@@ -37,6 +37,7 @@ enum lock_rank {
 	LOCK_IPC,	 /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	 /* driver/memory/vmm.c: handles and mappings */
 	LOCK_MEMORY,	 /* driver/memory/heap.c: windows, allocations */
+	LOCK_MANAGED,	 /* driver/memory/managed.c: managed memory */
 	LOCK_HOST,	 /* driver/memory/host.c: pinned memory */
 	LOCK_OUTPUT,	 /* driver/output.c: what kernels print */
 	LOCK_CALLBACK,	 /* driver/callback.c: host functions */
@@ -129,7 +130,7 @@ CUresult shim_post(struct shim_call *call);
  * zeroed), or NULL with *status. Between the two the ring is locked: fill in and return. Only
  * with PERF_POST on. */
 void *shim_post_begin(uint16_t op, uint32_t body_bytes, CUresult *status);
-void shim_post_end(void);
+void shim_post_end(uint16_t op);
 
 /* Sends and waits. The reply struct (at least REPLY_BYTES, checked) lies in the slot until
  * shim_end; NULL where the call failed (call->status says why). */

@@ -23,6 +23,7 @@ struct thread {
 	struct context *current; /* NULL: none */
 	uint16_t number;	 /* of `current`, for frame_header.context */
 	bool in_callback;	 /* runs a host function: CUDA calls are refused */
+	bool in_managed;	 /* moves pages of managed memory: holds its lock */
 	unsigned char *scratch;	 /* THREAD_SCRATCH bytes; thread_scratch() */
 	struct thread_rest *rest;
 };

@@ -114,6 +114,7 @@ CUresult hand_cuMemFreeHost(void *p);
 CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags);
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags);
 CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p);
+CUresult hand_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
 CUresult hand_cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc,
 		void *userData, CUasyncCallbackHandle *callback);
 CUresult hand_cuDeviceUnregisterAsyncNotification(CUdevice device,

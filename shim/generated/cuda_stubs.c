@@ -356,6 +356,8 @@ STUB(ready, cuMemHostGetDevicePointer_v2, hand_cuMemHostGetDevicePointer_v2,
 	(CUdeviceptr *pdptr, void *p, unsigned int Flags), (pdptr, p, Flags));
 STUB(ready, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p), (pFlags,
 	p));
+STUB(ready, cuMemAllocManaged, hand_cuMemAllocManaged, (CUdeviceptr *dptr, size_t bytesize,
+	unsigned int flags), (dptr, bytesize, flags));
 STUB(ready, cuDeviceRegisterAsyncNotification, hand_cuDeviceRegisterAsyncNotification,
 	(CUdevice device, CUasyncCallback callbackFunc, void *userData,
 	CUasyncCallbackHandle *callback), (device, callbackFunc, userData, callback));
@@ -1754,7 +1756,6 @@ REFUSED(cuTexRefGetAddress);
 
 #define WHY "managed memory: not served yet"
 REFUSED(cuLibraryGetManaged);
-REFUSED(cuMemAllocManaged);
 REFUSED(cuMemAdvise_v2);
 REFUSED(cuMemGetLocationInfo);
 REFUSED(cuMemRangeGetAttribute);

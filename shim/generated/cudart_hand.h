@@ -158,6 +158,7 @@ cudaError_t hand_cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const vo
 		const cudaLaunchConfig_t *launchConfig);
 cudaError_t hand_cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
 		const cudaLaunchConfig_t *launchConfig);
+cudaError_t hand_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags);
 cudaError_t hand_cudaMalloc(void **devPtr, size_t size);
 cudaError_t hand_cudaMallocHost(void **ptr, size_t size);
 cudaError_t hand_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);

@@ -209,6 +209,8 @@ STUB(cudaOccupancyMaxPotentialClusterSize, hand_cudaOccupancyMaxPotentialCluster
 STUB(cudaOccupancyMaxActiveClusters, hand_cudaOccupancyMaxActiveClusters, (int *numClusters,
 	const void *func, const cudaLaunchConfig_t *launchConfig), (numClusters, func,
 	launchConfig))
+STUB(cudaMallocManaged, hand_cudaMallocManaged, (void **devPtr, size_t size,
+	unsigned int flags), (devPtr, size, flags))
 STUB(cudaMalloc, hand_cudaMalloc, (void **devPtr, size_t size), (devPtr, size))
 STUB(cudaMallocHost, hand_cudaMallocHost, (void **ptr, size_t size), (ptr, size))
 STUB(cudaMallocPitch, hand_cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width,
@@ -1048,7 +1050,6 @@ REFUSED(cudaMemcpy2DFromArrayAsync_ptsz)
 #undef WHY
 
 #define WHY "managed memory: not served yet"
-REFUSED(cudaMallocManaged)
 #if VCUDA_ABI == 13
 REFUSED(cudaMemGetLocationInfo)
 #endif

@@ -8,6 +8,7 @@
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/pool.h"
 
@@ -50,8 +51,23 @@ CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 	return status;
 }
 
+CUresult hand_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+	struct context *context = context_current();
+	CUresult status;
+
+	if (!dptr || !bytesize ||
+		(flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	status = capture_unsafe();
+	return status ? status : managed_alloc(context, bytesize, flags, dptr);
+}
+
 CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 {
+	struct managed_range managed;
 	CUresult status;
 
 	if (!dptr)
@@ -59,6 +75,8 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 	status = capture_unsafe();
 	if (status)
 		return status;
+	if (managed_find(dptr, &managed))
+		return managed_free(dptr);
 	pool_forget(dptr);
 	return memory_free(dptr);
 }

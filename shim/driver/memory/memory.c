@@ -61,6 +61,28 @@ CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address
 	return status;
 }
 
+CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool *ours)
+{
+	struct window *w = &heap.windows[device];
+	struct block *block;
+	CUresult status;
+
+	if (bytes > w->bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&heap.lock);
+	freed_reap();
+	block = heap_block_new(w, BLOCK_WHOLE,
+		(bytes + w->granularity - 1) / w->granularity * w->granularity,
+		FREE_EXTENTS_NONE, &status);
+	if (block) {
+		block->bytes = bytes;
+		*address = block->base;
+		*ours = w->reserved;
+	}
+	pthread_mutex_unlock(&heap.lock);
+	return status;
+}
+
 static CUresult call_import(
 	struct window *w, const uint8_t name[16], uint64_t address, uint64_t bytes)
 {

@@ -31,6 +31,9 @@ struct memory_range {
 bool memory_open(void);
 
 CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address);
+/* The same with granules of its own; *OURS: the program has nothing at these addresses but the
+ * shim's reservation. */
+CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool *ours);
 /* INVALID_VALUE: not the start of a live allocation. */
 CUresult memory_free(CUdeviceptr address);
 /* The live allocation around an address. */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Managed memory, by CUDA's rules for devices without concurrent access.  On the worker it is
+ * device memory in the window, and the program has pages at the same addresses, so that a
+ * pointer is good on both sides.
+ *
+ * The pages travel one by one, when somebody needs them: what the program has written is posted
+ * before work that could read it, and from then on the program has no page; what it touches is
+ * fetched, behind all work (fault.h).  So it never sees a page that is older than the device's,
+ * and a touch while the device works waits for it, where natively the program would be killed.
+ *
+ * A program without managed memory pays one branch a frame.
+ */
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_MANAGED_H
+#define VCUDA_SHIM_DRIVER_MEMORY_MANAGED_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct context;
+
+struct managed_range {
+	uint64_t base;
+	uint64_t bytes; /* as asked for */
+	uint64_t id;	/* unique in the process */
+	struct context *context;
+};
+
+/* ATTACH: CU_MEM_ATTACH_GLOBAL or _HOST. NOT_SUPPORTED: the kernel lets us watch no memory. */
+CUresult managed_alloc(
+	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address);
+/* Waits for the work before it, as natively. INVALID_VALUE: not the start of one. */
+CUresult managed_free(CUdeviceptr address);
+/* The one around an address. */
+bool managed_find(CUdeviceptr address, struct managed_range *range);
+/* Before work on that stream of the current context, where managed_any: the device gets what is
+ * new. */
+CUresult managed_push(uint64_t stream);
+
+#endif
