@@ -2,14 +2,15 @@
  *
  * The driver's cache of compiled kernels.  cuDNN writes a kernel for each kind of attention as
  * PTX; compiling that takes the driver 0.4 s, and its cache 0.01 s.  The driver's one folder
- *for all would be a write across tenants, so each worker has one of its own, which no other
- *process that runs a tenant's code can reach (sandbox.h).  When a session begins, the
- *supervisor copies there what earlier sessions of the same tenant left, and takes over what
- *this one leaves.
+ * for all would be a write across tenants, so each worker has one of its own, which no other
+ * process that runs a tenant's code can reach (sandbox.h).  When a session begins, the
+ * supervisor copies there what earlier sessions of the same tenant left, and takes over what
+ * this one leaves.
  *
- *	CACHE_DIR.compiled/agent-XXXXXX/lock	held by that agent; without it the folder is
- *waste CACHE_DIR.compiled/agent-XXXXXX/PID	a worker's CACHE_DIR.compiled/kept/DIGEST
- *a tenant's, by its name
+ * In CACHE_DIR.compiled:
+ * - agent-XXXXXX/lock is held by that agent; without it the folder is waste,
+ * - agent-XXXXXX/PID is a worker's,
+ * - kept/DIGEST is a tenant's, by its name.
  *
  * Nothing of what a worker leaves is believed: plain files only are copied, so many bytes at
  * most, and only a tenant's own driver reads them again.
@@ -29,8 +30,7 @@
 /* Tenants whose kernels are kept: those that were here last. */
 #define COMPILED_TENANTS 64
 
-/* --- the supervisor -----------------------------------------------------------------------
- */
+/* --- the supervisor --- */
 
 /* Makes the agent's folder and removes those of agents that are gone; fills in
  * config->compiled. Where it cannot, there is no cache. */
@@ -42,8 +42,7 @@ void compiled_begin(const struct agent_config *config, pid_t worker, const char 
 /* The worker is gone; `tenant` is "" where it had no session. */
 void compiled_end(const struct agent_config *config, pid_t worker, const char *tenant);
 
-/* --- the worker ---------------------------------------------------------------------------
- */
+/* --- the worker --- */
 
 /* Before the sandbox: makes its folder and tells the driver. */
 void compiled_enter(const struct agent_config *config);

@@ -198,15 +198,15 @@ static void report_state(struct front *front)
 
 	if (!ready && !front->pool.failing && !front->draining)
 		return; /* not known yet */
-	if (front->told && front->told_ready == ready && !strcmp(front->told_text, text))
+	if (front->state_sent && front->sent_ready == ready && !strcmp(front->sent_text, text))
 		return;
 	c.status = ready ? 0 : STATUS_NOT_READY;
 	snprintf(c.text, sizeof(c.text), "%s", text);
 	if (!front_tell(front, &c))
 		return;
-	front->told = true;
-	front->told_ready = ready;
-	snprintf(front->told_text, sizeof(front->told_text), "%s", text);
+	front->state_sent = true;
+	front->sent_ready = ready;
+	snprintf(front->sent_text, sizeof(front->sent_text), "%s", text);
 	if (ready)
 		log_info("agent.ready", "gpus=%u driver=\"%s\"", front->ledger.device_count,
 			front->pool.driver);

@@ -55,10 +55,10 @@ struct front {
 	struct control_gpu meters[HANDOFF_DEVICES];
 	uint64_t metered_at[HANDOFF_DEVICES]; /* 0: never */
 	bool draining;
-	uint64_t drain_at;     /* when running sessions are stopped */
-	bool stopped;	       /* they have been */
-	bool told_ready, told; /* what the supervisor was told last */
-	char told_text[192];
+	uint64_t drain_at;	     /* when running sessions are stopped */
+	bool stopped;		     /* they have been */
+	bool sent_ready, state_sent; /* what the supervisor knows */
+	char sent_text[192];
 	time_t started;
 	struct http *http;
 	bool done;

@@ -316,7 +316,7 @@ static void handle(struct front *front, struct pool_worker *worker, struct hando
 	case HANDOFF_UNSHARE:
 	case HANDOFF_WANT:
 		if (has_session)
-			sharing_said(front, worker, h, fd);
+			sharing_request(front, worker, h, fd);
 		else
 			pool_fault(front, worker, "sharing without a session");
 		return;

@@ -126,7 +126,7 @@ static void want(struct front *front, struct pool_worker *worker, const struct h
 		pool_fault(front, worker, "the worker does not take its GIVEN");
 }
 
-void sharing_said(
+void sharing_request(
 	struct front *front, struct pool_worker *worker, const struct handoff *h, int *fd)
 {
 	struct share *found;

@@ -19,7 +19,7 @@ static const struct agent_tenant anybody = {.name = TOKEN_TENANT};
 struct tenants {
 	struct tenant list[TENANTS];
 	struct agent_tokens tokens;
-	uint64_t told_at;
+	uint64_t sent_at;
 	bool changed; /* one of them */
 };
 
@@ -142,8 +142,8 @@ uint64_t tenants_tick(struct front *front, uint64_t now)
 
 	if (!tenants->changed)
 		return UINT64_MAX;
-	if (now < tenants->told_at + TENANTS_TELL_NS)
-		return tenants->told_at + TENANTS_TELL_NS;
+	if (now < tenants->sent_at + TENANTS_TELL_NS)
+		return tenants->sent_at + TENANTS_TELL_NS;
 	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
 		struct session *session = &front->sessions[i];
 
@@ -153,6 +153,6 @@ uint64_t tenants_tick(struct front *front, uint64_t now)
 	for (unsigned i = 0; i < TENANTS; i++)
 		tenants->list[i].changed = false;
 	tenants->changed = false;
-	tenants->told_at = now;
+	tenants->sent_at = now;
 	return UINT64_MAX;
 }

@@ -27,7 +27,7 @@ void memory_unmap(struct worker *w, struct pending *p);
 void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult status);
 
 /* Memory shared with other sessions: SHARED and GIVEN; FD is -1 or taken over. */
-void ipc_told(struct worker *w, const struct handoff *h, int fd);
+void ipc_answer(struct worker *w, const struct handoff *h, int fd);
 
 /* Host functions. */
 int callback_open(struct worker *w);

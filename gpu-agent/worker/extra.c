@@ -41,7 +41,7 @@ static struct {
 /* What of the lease neither the shim was told of, nor is in use. */
 static uint64_t slack(const struct worker_device *d)
 {
-	uint64_t theirs = d->told > d->used ? d->told : d->used;
+	uint64_t theirs = d->granted > d->used ? d->granted : d->used;
 
 	return d->lease > theirs ? d->lease - theirs : 0;
 }

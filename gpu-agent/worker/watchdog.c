@@ -40,10 +40,10 @@
 
 struct watchdog {
 	uint64_t beat;
-	uint64_t gone_at; /* first seen; 0: the client is there */
-	uint64_t sent;	  /* bytes, when they were looked at last */
-	uint64_t sent_at; /* when that last changed, or nothing waited */
-	uint64_t said_at; /* to the front */
+	uint64_t gone_at;     /* first seen; 0: the client is there */
+	uint64_t sent;	      /* bytes, when they were looked at last */
+	uint64_t sent_at;     /* when that last changed, or nothing waited */
+	uint64_t reported_at; /* to the front */
 };
 
 static _Noreturn void watchdog_end(struct worker *w, CUresult status, const char *text)
@@ -85,14 +85,14 @@ static void watchdog_watch(struct worker *w, struct watchdog *p, uint64_t now)
 static void watchdog_speak(struct worker *w, struct watchdog *p, uint64_t now)
 {
 	static struct handoff alive = {.version = HANDOFF_VERSION, .what = HANDOFF_ALIVE};
-	bool due = now - p->said_at >= WATCHDOG_IDLE_MS * MS;
+	bool due = now - p->reported_at >= WATCHDOG_IDLE_MS * MS;
 
 	output_limit(w);
 	if (reply_flush_beside(w, due))
 		watchdog_end(w, CUDA_SUCCESS, "the client is gone, during a call");
 	if (!due)
 		return;
-	p->said_at = now;
+	p->reported_at = now;
 	/* A front that does not read hears the next one. */
 	(void)!send(w->handoff, &alive, sizeof(alive), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -100,7 +100,7 @@ static void watchdog_speak(struct worker *w, struct watchdog *p, uint64_t now)
 static void *watchdog_run(void *argument)
 {
 	struct worker *w = argument;
-	struct watchdog p = {.sent_at = wait_now(), .said_at = wait_now()};
+	struct watchdog p = {.sent_at = wait_now(), .reported_at = wait_now()};
 
 	for (;;) {
 		uint64_t beat = atomic_load_explicit(&w->liveness.beat, memory_order_acquire);

@@ -407,7 +407,7 @@ void worker_control(struct worker *w)
 	else if (message.what == HANDOFF_STRIPE)
 		stripe_open(w, message.device, fd);
 	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
-		ipc_told(w, &message, fd);
+		ipc_answer(w, &message, fd);
 	else if (message.what == HANDOFF_STOP)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,

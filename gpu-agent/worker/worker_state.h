@@ -73,7 +73,7 @@ struct worker_device {
 	CUcontext primary;
 	uint64_t window, window_bytes, granularity;
 	uint64_t lease, used;
-	uint64_t told;		  /* of the lease: what the shim knows of */
+	uint64_t granted;	  /* of the lease: what the shim knows of */
 	uint64_t extra;		  /* what is the session's beside the lease (extra.c) */
 	uint64_t others;	  /* what the pod's other sessions have of the limit */
 	uint64_t *mapped;	  /* a bit a granule */

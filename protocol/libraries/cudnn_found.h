@@ -7,7 +7,7 @@
  *	notes:	       0, or 1 + how many there are, and the notes
  *	knobs:	       how many, and for each its type and its value (signed)
  *	sizes:	       0; or 1, bytes of workspace, bytes of shared memory, each 0 or 1 + so
- *many
+ * many
  *
  * A list of forty, which as trees would take twenty answers, takes one.
  */

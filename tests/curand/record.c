@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What cuRAND answers for each generator, distribution, ordering, seed, offset and size, a line
- *a case.  Natively it makes the file that tests/curand/run.py holds the software GPU against.
+ * a case.  Natively it makes the file that tests/curand/run.py holds the software GPU against.
  *
  *	record [device|host]
  *
  * A case is a generator and calls on it, each of one distribution: "u" 32 bits, "U" 64 bits,
  *"f" uniform, "F" uniform double, "n" "N" normal, "l" "L" log-normal, "p" Poisson.  A line
- *names the case, then for each call its status, the hash of all its bytes and some of its
- *values.
+ * names the case, then for each call its status, the hash of all its bytes and some of its
+ * values.
  */
 #include <cuda_runtime_api.h>
 #include <curand.h>

@@ -171,12 +171,12 @@ def test_beside_tcp():
 
 def test_a_session_stays_with_its_transport():
     """A connection with a session's secret that comes another way is nobody's."""
-    from test_stripes import FEATURE_LANES, greet
+    from test_stripes import FEATURE_STRIPES, greet
     with folder() as path:
         where = os.path.join(path, "agent.sock")
         agent = Agent(path, "--address", f"127.0.0.1, unix://{where}")
         commands, told = greet(agent.address, 1)
-        assert told["status"] == 0 and told["features"] == FEATURE_LANES, told
+        assert told["status"] == 0 and told["features"] == FEATURE_STRIPES, told
         host, port = agent.address.rsplit(":", 1)
         replies, _ = greet(f"{host}:{agent.ports['send']}", 2, told["session"], told["secret"])
         stripe, mine = greet(agent.address, 4, told["session"], told["secret"])

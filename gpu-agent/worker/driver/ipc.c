@@ -238,7 +238,7 @@ CUresult serve_vcudaIpcImport(struct worker *w, struct request *r)
 }
 
 /* The front's word on an import. */
-static CUresult ipc_given(struct worker *w, const struct handoff *h, int fd)
+static CUresult ipc_import_memory(struct worker *w, const struct handoff *h, int fd)
 {
 	struct worker_device *d = &w->devices[w->ipc.device];
 	CUmemGenericAllocationHandle memory;
@@ -285,7 +285,7 @@ static CUresult ipc_shared(struct worker *w, const struct handoff *h)
 	return CUDA_SUCCESS;
 }
 
-void ipc_told(struct worker *w, const struct handoff *h, int fd)
+void ipc_answer(struct worker *w, const struct handoff *h, int fd)
 {
 	struct {
 		struct wire_vcudaIpcExport_reply fixed;
@@ -295,7 +295,7 @@ void ipc_told(struct worker *w, const struct handoff *h, int fd)
 	CUresult status = CUDA_SUCCESS;
 
 	if (w->ipc.tag >= 0 && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
-		status = w->ipc.import ? ipc_given(w, h, fd) : ipc_shared(w, h);
+		status = w->ipc.import ? ipc_import_memory(w, h, fd) : ipc_shared(w, h);
 		w->ipc.tag = -1;
 		reply.fixed.name.offset = sizeof(reply.fixed);
 		reply.fixed.name.length = sizeof(reply.name);

@@ -193,9 +193,9 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 		return r->refused;
 	if (w->lease_tag[req->device] >= 0)
 		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
-	if (d->lease > d->told && d->lease - d->told >= req->bytes && req->bytes) {
+	if (d->lease > d->granted && d->lease - d->granted >= req->bytes && req->bytes) {
 		/* What a context gave back, or the front gave beyond a wish. */
-		((struct wire_vcudaLease_reply *)(void *)r->answer)->granted = d->told =
+		((struct wire_vcudaLease_reply *)(void *)r->answer)->granted = d->granted =
 			d->lease;
 		return CUDA_SUCCESS;
 	}
@@ -244,7 +244,7 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 		w->devices[device].lease = lease;
 	if (tag == LEASE_TAG_EXTRA)
 		return;
-	reply.granted = w->devices[device].told = w->devices[device].lease;
+	reply.granted = w->devices[device].granted = w->devices[device].lease;
 	reply_send(w, (uint16_t)tag, status, &reply, sizeof(reply));
 }
 

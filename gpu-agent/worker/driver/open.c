@@ -36,7 +36,7 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 	for (uint32_t i = 0; i < w->device_count; i++) {
 		struct worker_device *d = &w->devices[i];
 
-		d->open.lease = d->told = d->lease;
+		d->open.lease = d->granted = d->lease;
 		memcpy(bytes + sizeof(*info) + i * sizeof(d->open), &d->open, sizeof(d->open));
 	}
 	reply_payload(w, FRAME_REPLY, r->header.tag, CUDA_SUCCESS, &req->destination, bytes,
