@@ -6,7 +6,7 @@
  *	record [device|host]
  *
  * A case is a generator and calls on it, each of one distribution: "u" 32 bits, "U" 64 bits,
- *"f" uniform, "F" uniform double, "n" "N" normal, "l" "L" log-normal, "p" Poisson.  A line
+ * "f" uniform, "F" uniform double, "n" "N" normal, "l" "L" log-normal, "p" Poisson.  A line
  * names the case, then for each call its status, the hash of all its bytes and some of its
  * values.
  */
