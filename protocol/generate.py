@@ -4,6 +4,7 @@
 
     protocol/generate.py [--output FOLDER]      FOLDER stands for the repository's root
     protocol/generate.py --count                how many bodies are generated, writing nothing
+    protocol/generate.py --unserved FOLDER      only the names of libraries without a front, into FOLDER
 
 Writes only files whose text changes.  An entry that it cannot read stops it with FILE:LINE.
 """
@@ -12,7 +13,7 @@ import os
 import sys
 
 from generator import (agent, api, descriptors, docs, forms, libraries, library, plain, procs, runtime, shim,
-                       text, wire)
+                       text, unserved, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Who makes the files of a library, by its form.
@@ -58,6 +59,7 @@ def outputs(description):
     for family, one in description.libraries.items():
         out.update(FORMS[one.form].files(description, family))
     out.update(libraries.files(description))
+    out.update(unserved.files(description))
     out.update(forms.files(description))
     out = {text.place(name): content for name, content in out.items()}
     for _, folder in text.FOLDERS:
@@ -70,10 +72,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--output", default=os.path.join(HERE, ".."))
     parser.add_argument("--count", action="store_true")
+    parser.add_argument("--unserved", metavar="FOLDER")
     options = parser.parse_args()
     try:
         description = load()
-        files = outputs(description)
+        files = unserved.build_files(description) if options.unserved else outputs(description)
     except (api.ApiError, OSError) as error:
         sys.exit(f"generate.py: {error}")
     if options.count:
@@ -82,7 +85,7 @@ def main():
         print("all", *forms.counts(description, docs.titles(description)))
         return
     for path, content in sorted(files.items()):
-        text.write(os.path.join(options.output, path), content)
+        text.write(os.path.join(options.unserved or options.output, path), content)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes shim/libraries/unserved/*.txt: the names that NVIDIA's libraries without a front export, with their
-version nodes and what a function returns where that is no status. shim/libraries/unserved/unserved.py reads
-them and says what a line means.
+"""Writes the `names` statements of protocol/api/*.api: the names that NVIDIA's libraries without a front
+export, with what a function returns where that is no status, and the versions in their `unserved`
+statements. protocol/README.md says what these mean.
 
     tools/library-names.py PIP [LIBRARY …]
 
@@ -18,12 +18,13 @@ import struct
 import subprocess
 import sys
 import tempfile
+import textwrap
 import urllib.request
 import zlib
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDER = os.path.join(TOP, "shim", "libraries", "unserved")
-LISTS = {  # list: (library, what its names look like, packages)
+FOLDER = os.path.join(TOP, "protocol", "api")
+LISTS = {  # family: (library, what its names look like, packages)
     "cufft": ("libcufft", "_*cufft", ("nvidia-cufft-cu12", "nvidia-cufft")),
     "cusparse": ("libcusparse", "cusparse", ("nvidia-cusparse-cu12", "nvidia-cusparse")),
     "cusparselt": ("libcusparseLt", "cusparseLt", ("nvidia-cusparselt-cu12",
@@ -36,6 +37,22 @@ LISTS = {  # list: (library, what its names look like, packages)
 }
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64",
              "manylinux2014_x86_64")
+# What a name answers, whatever its header says of it, or where that says nothing.
+ANSWERS = (
+    (r".*GetProperty", "property"),
+    (r"(cufft|cusolver|p?nccl|cuFile)GetVersion", "number 0"),
+    (r"cusparse(Lt)?GetVersion", "number 1"),
+    (r"nvshmem_info_get_version", "parts 2"),
+    (r"nvshmemx_vendor_get_version_info", "parts 3"),
+    (r"nvshmem_info_get_name", "empty"),
+    (r".*GetErrorName", "word"),
+    (r".*(GetErrorString|GetLastError)", "sentence"),
+)
+UNDECLARED = (
+    (r"nvshmem_(malloc|calloc|align|ptr)|nvshmemx_mc_ptr|nvshmemx_buffer_register_symmetric", "pointer"),
+    (r"nvshmemx?_(my_pe|n_pes|team_(my_pe|n_pes|translate_pe))", "value"),
+    (r"nvshmem(x|id)_init_status|cuFileUseCount", "pointer"),  # 0: not started, none
+)
 STATUS = r"\w+Result\w*|\w+Status_t|\w+_status_t|nccl\w+_t|CUfileError_t|int"
 
 
@@ -139,6 +156,20 @@ def read(pip, library, prefix, package):
     return version, sonames, names, returned(texts, prefix)
 
 
+def answer(name, declared):
+    """The word of names answers() for NAME, whose header says that it returns DECLARED."""
+    for shape, kind in ANSWERS:
+        if re.fullmatch(shape, name):
+            return kind
+    return declared or next((kind for shape, kind in UNDECLARED if re.fullmatch(shape, name)), "status")
+
+
+def statement(kind, major, names):
+    head = "names" + (f" answers({kind})" if kind != "status" else "") + (f" major({major})" if major else "")
+    return "\n".join(textwrap.wrap(f"{head} {' '.join(names)};", width=100, subsequent_indent="\t",
+                                   break_long_words=False, break_on_hyphens=False, expand_tabs=False)) + "\n"
+
+
 def write(pip, which):
     library, prefix, packages = LISTS[which]
     names, sonames, kinds, made_from = collections.defaultdict(list), [], {}, []
@@ -151,16 +182,20 @@ def write(pip, which):
         kinds.update(other)
         for name, where in functions.items():
             names[name] += [s for s in where if s not in names[name]]
-    with open(os.path.join(FOLDER, f"{which}.txt"), "w", encoding="utf-8") as file:
-        file.write("# Names only, made by tools/library-names.py from "
-                   f"{', '.join(made_from)}.\n")
-        for soname, node in sonames:
-            file.write(f"library {soname} {node or '-'} {versions[soname]}\n")
-        for name in sorted(names):
-            majors = [s.rsplit(".", 1)[1] for s in names[name]]
-            only = " " + majors[0] if len(majors) < len(sonames) else ""
-            kind = f" {kinds[name]}" if name in kinds else ""
-            file.write(f"{name}{only}{kind}\n")
+    groups = collections.defaultdict(list)
+    for name in sorted(names):
+        majors = [s.rsplit(".", 1)[1] for s in names[name]]
+        only = majors[0] if len(majors) < len(sonames) else ""
+        groups[answer(name, kinds.get(name)), only].append(name)
+    path = os.path.join(FOLDER, f"{which}.api")
+    with open(path, encoding="utf-8") as file:
+        stanza = re.sub(r"\A#[^\n]*\n", "", file.read().split("\n\n", 1)[0])
+    for soname, _ in sonames:
+        stanza = re.sub(rf"({re.escape(soname)}=)[\d.]+", rf"\g<1>{versions[soname]}", stanza)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"# Names only, made by tools/library-names.py from {', '.join(made_from)}.\n{stanza}\n")
+        for (kind, major), some in sorted(groups.items(), key=lambda g: (g[0][0] != "status", g[0])):
+            file.write("\n" + statement(kind, major, some))
     print(f"{which}: {len(names)} names of {' '.join(s for s, _ in sonames)}")
 
 

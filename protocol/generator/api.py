@@ -7,6 +7,9 @@ Whatever is not understood stops the generator with FILE:LINE and the text.
 import re
 from dataclasses import dataclass, field
 
+from . import names
+from .errors import ApiError
+
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
@@ -14,10 +17,6 @@ OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "sa
            "keeps", "tells", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
            "overtakes", "aside", "stages")
-
-
-class ApiError(Exception):
-    """One line: FILE:LINE: what is wrong."""
 
 
 @dataclass
@@ -140,6 +139,7 @@ class Api:
     types: dict = field(default_factory=dict)
     ops: dict = field(default_factory=dict)   # family -> (first, last)
     libraries: dict = field(default_factory=dict)  # family -> Library
+    unserved: dict = field(default_factory=dict)   # family -> names.Unserved
 
     def of(self, family):
         return [e for e in self.entries if e.family == family]
@@ -288,6 +288,19 @@ def numbers(words):
     return {name: int(number or 0) for name, _, number in (w.partition("=") for w in words)}
 
 
+# Statements of more than one line that are no entries.
+STATEMENTS = ("library", "unserved", "names")
+
+
+def parse_statement(word, rest, api, family, where):
+    if word == "library":
+        api.libraries[family] = parse_library(rest, family, where)
+    elif word == "unserved":
+        api.unserved[family] = names.parse(rest, family, where)
+    else:
+        names.parse_names(rest, api.unserved.get(family), where)
+
+
 WIRES = ("u32", "i32", "enum", "u64", "i64", "f32", "f64", "stream", "function", "handle", "struct",
          "bytes", "descriptor")
 
@@ -323,12 +336,11 @@ def read(path, shown, api):
                 continue
             if not pending:
                 start = number
-                if words[0] not in VERBS + ("library",):
+                if words[0] not in VERBS + STATEMENTS:
                     raise ApiError(f"{shown}:{number}: not a statement: {line.strip()}")
             pending += " " + line.strip()
-            if pending.endswith(";") and pending.split()[0] == "library":
-                api.libraries[family] = parse_library(
-                    pending[:-1].split(None, 1)[1], family, f"{shown}:{start}")
+            if pending.endswith(";") and pending.split()[0] in STATEMENTS:
+                parse_statement(*pending[:-1].split(None, 1), api, family, f"{shown}:{start}")
                 pending, comment = "", []
             elif pending.endswith(";"):
                 entry = parse_entry(pending[:-1].strip(), family, result, shown, start)

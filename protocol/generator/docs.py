@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/COVERAGE.md: what is served, function by function."""
-import os
-import sys
-
-from . import forms
+from . import forms, unserved
 from .api import VERBS, abis
-
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "shim", "libraries", "unserved"))
-import unserved  # noqa: E402
 
 TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
           "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)"}
@@ -66,16 +60,18 @@ def coverage(api):
             out += f"- {reason} ({count})\n"
         out += "\n| function | verb | notes |\n|---|---|---|\n"
         out += "".join(row(e) for e in entries)
-    return out + without_a_front()
+    return out + without_a_front(api)
 
 
-def without_a_front():
+def without_a_front(api):
     out = "\n## Libraries without a front\n\n"
     out += "Exported, so that what is linked with them loads; the first call says on stderr that\n"
     out += "vcuda has no front for the library yet, and every call answers its own status. Versions\n"
-    out += "and properties are answered. The names: `shim/libraries/unserved/*.txt`.\n\n"
+    out += "and properties are answered. The names: `unserved` and `names` in `protocol/api/`.\n\n"
     out += "| library | functions | every call answers |\n|---|---|---|\n"
-    for soname in unserved.sonames():
-        front = unserved.Library(soname)
-        out += f"| {soname} | {len(front.names)} | {front.word} |\n"
+    for one, soname in unserved.sonames(api):
+        out += f"| {soname.name} | {len(one.names(soname))} | {one.word} |\n"
+    for one in api.unserved.values():
+        if one.served:
+            out += f"\nOf {one.stem}, whose other functions `{one.served}` serves, {len(one.kinds)} answer {one.word}.\n"
     return out

@@ -1,5 +1,5 @@
 # The fronts of libraries that are served, once for each major, parts of libvcuda-12.so and
-# libvcuda-13.so. They need no header of the library. Which there are is generated.
+# libvcuda-13.so. They need no header of the library. Which there are is generated, and so is which have no front.
 
 # library_front(FAMILY,MAJOR,CUDA,SONAME): the sources of shim/libraries/FAMILY, compiled for MAJOR,
 # are a part of libvcuda-CUDA.so under that name; LIBRARY_MORE.FAMILY are further sources.
@@ -13,6 +13,37 @@ FRONT$(3)_OBJS += $$(patsubst %.c,$$(OBJ)/$(1)$(2)/%.o, \
 	$$(wildcard shim/libraries/$(1)/*.c) $$(LIBRARY_MORE.$(1)) \
 	shim/generated/$(1)_stubs.c $$(wildcard shim/generated/$(1)_forms.c))
 FRONT$(3)_NAMES += $(4)
+endef
+
+# What has no front yet: names out of the .api files, each a few bytes of assembly.
+UNSERVED_DIR := $(OBJ)/unserved
+UNSERVED_MADE := $(UNSERVED_DIR)/made
+
+$(UNSERVED_MADE): $(wildcard protocol/api/*.api protocol/generator/*.py) protocol/generate.py
+	$(Q)mkdir -p $(@D)
+	$(Q)$(PYTHON) protocol/generate.py --unserved $(@D)
+	$(Q)touch $@
+
+.PRECIOUS: $(UNSERVED_DIR)/%.s $(UNSERVED_DIR)/%.map
+$(UNSERVED_DIR)/%.s $(UNSERVED_DIR)/%.map: $(UNSERVED_MADE) ;
+
+$(UNSERVED_DIR)/%.o: $(UNSERVED_DIR)/%.s
+	$(call say,AS,$@)
+	$(Q)$(CC) -c $< -o $@
+
+$(UNSERVED_DIR)/unserved.o: shim/libraries/unserved/unserved.c | $(CACHE)/.complete
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(PRELOAD_CC) $(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -c $< -o $@
+
+FRONT12_OBJS += $(UNSERVED_DIR)/unserved.o
+FRONT13_OBJS += $(UNSERVED_DIR)/unserved.o
+
+# unserved_front(CUDA,SONAME): its names are a part of libvcuda-CUDA.so.
+define unserved_front
+FRONT$(1)_OBJS += $(UNSERVED_DIR)/$(2).o
+FRONT$(1)_NAMES += $(2)
+MAP.$(2) := $(UNSERVED_DIR)/$(2).map
 endef
 
 LIBRARY_MORE.cudnn := shim/engine/sha256.c

@@ -2,7 +2,7 @@
  *
  * The NVML front: libvcuda-nvml.so, which stands for NVIDIA's libnvidia-ml.so.1.  It exports
  * every function of nvml.h; those of device.c, live.c, process.c and system.c are served, those
- * listed in unserved.c answer NOT_SUPPORTED.
+ * listed in protocol/api/nvml.api answer NOT_SUPPORTED.
  *
  * It holds no connection of its own: what a session learned at its start is told locally, what
  * changes is asked through the driver front (shim/driver/nvml.h, which also says what a fork

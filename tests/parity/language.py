@@ -48,6 +48,12 @@ REFUSED = [
     ("post 256 cuX(out int *value);", "a post brings nothing back"),
     ("local cuX(int a) as(cuX(a, 1));", "as(cuX): it takes 1 arguments"),
     ("local cuX(int a) as(1);", "as(1): no call"),
+    ("unserved libx value(1);", "x.api:5: unserved: not understood: no status"),
+    ("unserved libx status(X=1) colour(2);", "unserved: not understood: colour"),
+    ("unserved libx status(X=1) sonames(12:libx.so.1);", "not CUDA:SONAME=VERSION: 12:libx.so.1"),
+    ("names xA;", "no unserved statement before"),
+    ("unserved libx status(X=1);\nnames answers(tea) xA;", "x.api:6: names: no such answer"),
+    ("unserved libx status(X=1);\nnames xA xA;", "x.api:6: names: xA: twice"),
     ("type CUgizmo opal", "x.api:5: type CUgizmo opal: no representation"),
 ]
 

@@ -22,28 +22,26 @@ def types(params):
             for p in params.split(",")]
 
 
-def differences(cache, front):
-    """FRONT: shim/nvml."""
+def differences(cache, front, description):
+    """FRONT: shim/nvml; DESCRIPTION: of nvml.api (generator.names.Unserved)."""
     out = []
     newest = os.path.join(cache, "nvml", "include", "nvml.h")
     new, old = declared(newest), declared(os.path.join(cache, "nvml-12", "nvml.h"))
-    with open(os.path.join(front, "unserved.c"), encoding="utf-8") as file:
-        source = file.read()
-    unserved = set(re.findall(r"^(?:REFUSED|UNSERVED)\((nvml\w+)\)", source, re.M))
+    unserved = set(description.kinds)
     served = set()
     for name in os.listdir(front):
-        if name.endswith(".c") and name != "unserved.c":
+        if name.endswith(".c"):
             with open(os.path.join(front, name), encoding="utf-8") as file:
                 served |= set(re.findall(r"^(?:nvmlReturn_t|const char \*)\s*(nvml\w+)\(", file.read(), re.M))
     if len(new) < 400 or len(old) < 300 or len(unserved) < 200 or len(served) < 50:
         out.append(f"read only {len(new)}, {len(old)}, {len(unserved)}, {len(served)} names")
-    out += [f"{name}: served, and in unserved.c" for name in sorted(served & unserved)]
-    out += [f"{name}: neither served nor in unserved.c" for name in sorted(set(new) - served - unserved)]
-    out += [f"{name}: answers with {new[name][0]}, unserved.c with a status"
+    out += [f"{name}: served, and in nvml.api" for name in sorted(served & unserved)]
+    out += [f"{name}: neither served nor in nvml.api" for name in sorted(set(new) - served - unserved)]
+    out += [f"{name}: answers with {new[name][0]}, nvml.api with a status"
             for name in sorted(unserved & set(new)) if new[name][0] != "nvmlReturn_t"]
-    status = constants.enumerators(constants.raw(newest))["NVML_ERROR_NOT_SUPPORTED"]
-    if f"NOT_SUPPORTED = {status} " not in source:
-        out.append(f"unserved.c: NVML_ERROR_NOT_SUPPORTED is {status}")
+    status = constants.enumerators(constants.raw(newest))[description.word]
+    if description.status != status:
+        out.append(f"nvml.api: {description.word} is {status}")
     out += [f"{name}: ({old[name][1]}) in 12, ({new[name][1]}) in 13"
             for name in sorted(served & set(old) & set(new))
             if types(old[name][1]) != types(new[name][1]) or old[name][0] != new[name][0]]

@@ -17,16 +17,14 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "protocol"))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "shim", "libraries", "unserved"))
 
 import generate  # noqa: E402
-from generator import api, library, shim  # noqa: E402
+from generator import api, library, shim, unserved  # noqa: E402
 
 import constants  # noqa: E402
 import cudnn  # noqa: E402
 import header  # noqa: E402
 import nvml  # noqa: E402
-import unserved  # noqa: E402
 
 TWINS = ("_ptsz", "_ptds")
 # Functions that cudaTypedefs.h dates earlier than the first cuda.h that declares them.
@@ -128,9 +126,8 @@ def built(description, library):
     stem = os.path.basename(library)
     out = []
     refused = collections.defaultdict(set)
-    for soname in unserved.sonames():
-        front = unserved.Library(soname)
-        refused[front.node] |= set(front.names)
+    for one, soname in unserved.sonames(description):
+        refused[one.node_of(soname)] |= set(one.names(soname))
     for node, theirs in header.exported_by_node(library).items():
         theirs = {n for n in theirs if not n.startswith("vcuda_")}
         if node in refused and stem != "libvcuda-cuda.so":
@@ -226,7 +223,8 @@ def libraries(description, cache):
             [os.path.join(generate.HERE, "libraries", "curand.h")],
             {"curand.h": [os.path.join(cache, "pip-12.9", "nvidia", "curand", "include",
                                        "curand.h")]}),
-        "shim/nvml against nvml.h": lambda: nvml.differences(cache, shim_nvml),
+        "shim/nvml against nvml.h": lambda: nvml.differences(
+            cache, shim_nvml, description.unserved["nvml"]),
     }
 
 

@@ -13,8 +13,9 @@ import subprocess
 import sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(TOP, "shim", "libraries", "unserved"))
-import unserved  # noqa: E402
+sys.path.insert(0, os.path.join(TOP, "protocol"))
+import generate  # noqa: E402
+from generator import unserved  # noqa: E402
 
 LINE = re.compile(r"vcuda: (\w+) of (\S+) was called: vcuda has no front for this library yet, "
                   r"and refuses its calls \((\w+)\)")
@@ -23,21 +24,18 @@ LINE = re.compile(r"vcuda: (\w+) of (\S+) was called: vcuda has no front for thi
 def each():
     """Calls every function with room for four answers; a count, or what is wrong."""
     called = 0
-    for soname in unserved.sonames():
-        front = unserved.Library(soname)
-        library = ctypes.CDLL(soname)
-        for name, kind in front.names.items():
+    for one, soname in unserved.sonames(generate.load()):
+        library = ctypes.CDLL(soname.name)
+        for name, kind in one.names(soname).items():
             function = getattr(library, name)
             function.restype = ctypes.c_uint64
             rooms = [ctypes.create_string_buffer(64) for _ in range(4)]
-            if name.endswith("GetProperty"):
+            if kind == "property":
                 rooms[0] = ctypes.c_int(3)  # there are three
             got = function(*rooms)
-            known = front.known(name)
-            want = {"status": front.status, "value": front.value, "pointer": 0}.get(kind)
-            if want is not None and (not known or name.endswith("GetProperty")):
-                if got != want % (1 << 64):
-                    sys.exit(f"{soname}: {name} answers {got}, not {want}")
+            want = {"status": one.status, "property": one.status, "value": one.value, "pointer": 0}.get(kind)
+            if want is not None and got != want % (1 << 64):
+                sys.exit(f"{soname.name}: {name} answers {got}, not {want}")
             called += 1
     print(f"{called} functions refuse")
 
@@ -54,7 +52,8 @@ def main(build, programs):
         right = (not got.returncode and all(lines) and len(set(libraries)) == len(libraries)
                  and len(libraries) >= 8)
         if command[-1] == "each":
-            right = right and set(libraries) == set(unserved.sonames())
+            right = right and set(libraries) == {
+                soname.name for _, soname in unserved.sonames(generate.load())}
         failed |= not right
         print(f"{'pass' if right else 'fail'}  {os.path.basename(command[0])}: "
               f"{got.stdout.strip()}; {len(libraries)} libraries say so"
