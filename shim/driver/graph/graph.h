@@ -25,12 +25,13 @@ struct stream;
 struct user_object;
 
 enum part_kind {
-	PART_IN,     /* from the app's memory, before a launch */
-	PART_OUT,    /* to it, behind one */
-	PART_WITHIN, /* from one place of it to another */
-	PART_HOST,   /* a host function: callback.c */
-	PART_RECORD, /* an event that a launch records */
-	PART_USER,   /* references to a user object: user_object.c */
+	PART_IN,      /* from the app's memory, before a launch */
+	PART_OUT,     /* to it, behind one */
+	PART_WITHIN,  /* from one place of it to another */
+	PART_THROUGH, /* from it what the graph has copied there: see `source` */
+	PART_HOST,    /* a host function: callback.c */
+	PART_RECORD,  /* an event that a launch records */
+	PART_USER,    /* references to a user object: user_object.c */
 };
 
 /* A copy with one side in the app's memory, or both. */
@@ -46,11 +47,15 @@ struct part {
 	_Atomic uint32_t refs;
 	enum part_kind kind;
 	struct part_copy copy; /* IN, OUT, WITHIN */
-	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; WITHIN: what the node copies */
+	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; WITHIN: what the node copies;
+				* THROUGH: a place in another's */
 	size_t bytes;
 	uint64_t number; /* HOST: ticket; RECORD: event; USER: how many references */
 	bool behind;	 /* WITHIN: made behind a launch, since it reads what that brings */
 	struct user_object *user;
+	/* THROUGH: the OUT whose stand-in the node reads, `memory` being where; referenced. */
+	struct part *source;
+	bool read; /* OUT: by such a part, so that it is filled before a launch as well */
 };
 
 /* Where a part belongs: a node; GRAPH_NO_NODE: captured, its number is not known. */
@@ -161,8 +166,12 @@ void parts_free(struct parts *parts);
 struct part *part_new(enum part_kind kind);
 void part_take(struct part *part); /* one reference more */
 void part_drop(struct part *part);
-/* The stand-in for a copy with the app, and the copy of the node itself. */
-CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy, struct part **part);
+/* The stand-in for a copy with the app, and the copy of the node itself. PARTS: those of the
+ * graph that the node goes behind, or NULL. */
+CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy,
+	const struct parts *parts, struct part **part);
+/* Whether the node that copies INSIDE is the part's. */
+bool part_is(const struct part *part, const struct graph_copy *inside);
 CUresult part_copy_captured(struct graph *graph, enum part_kind kind,
 	const struct part_copy *copy, CUstream stream);
 /* For the host node at place AT: what comes before it is fetched (PART_OUT), or what comes

@@ -121,7 +121,8 @@ bool node_context_ok(CUcontext ctx)
 
 /* ---- the others ---- */
 
-CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy)
+CUresult node_params_copy(
+	struct node_params *p, const CUDA_MEMCPY3D *copy, const struct parts *parts)
 {
 	struct graph_copy inside;
 	struct part_copy app;
@@ -132,7 +133,7 @@ CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = copy_node(copy, &way, &inside, &app);
 	if (!status && way != COPY_WAY_INSIDE) {
-		status = part_copy_new((enum part_kind)way, &app, &p->part);
+		status = part_copy_new((enum part_kind)way, &app, parts, &p->part);
 		if (!status)
 			part_inside(p->part, &inside);
 	}
@@ -393,8 +394,7 @@ static struct part_place *node_place_captured(
 		bool same;
 
 		if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
-			same = part->memory && (part->memory == params.copy.src ||
-						       part->memory == params.copy.dst);
+			same = part_is(part, &params.copy);
 		else
 			same = part->number && part->number == params.number.number;
 		if (!same)

@@ -20,7 +20,9 @@ struct node_params {
 bool node_context_ok(CUcontext ctx);
 /* Checks and packs; whatever comes of it, node_add or node_set ends it. */
 CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS *k);
-CUresult node_params_copy(struct node_params *p, const CUDA_MEMCPY3D *copy);
+/* PARTS: those of the graph to which it is added; NULL: it changes one that is there. */
+CUresult node_params_copy(
+	struct node_params *p, const CUDA_MEMCPY3D *copy, const struct parts *parts);
 CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *fill);
 CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *host);
 CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch);

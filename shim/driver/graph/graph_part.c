@@ -72,7 +72,9 @@ void part_drop(struct part *part)
 	if (!part || atomic_fetch_sub(&part->refs, 1) != 1)
 		return;
 	/* What still runs keeps its memory until it is done (memory.h). */
-	if (part->memory)
+	if (part->source)
+		part_drop(part->source);
+	else if (part->memory)
 		memory_free(part->memory);
 	if (part->kind == PART_HOST)
 		callback_node_drop(part->number);
@@ -184,38 +186,97 @@ static CUresult copy_sides(const struct side *dst, const struct side *src,
 	return hand_cuMemcpy3DAsync_v2(&copy, stream);
 }
 
-CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy, struct part **out)
+/* The graph's last part behind its last host function that writes what COPY reads of the app's
+ * memory. *WHOLE: all of it, in one piece. NULL: none does. */
+static struct part *part_writer(
+	const struct parts *parts, const struct part_copy *copy, bool *whole)
 {
+	struct side from = side_host(copy);
+
+	for (size_t i = parts ? parts->count : 0; i-- > 0;) {
+		struct part *other = parts->places[i].part;
+		const struct part_copy *c = &other->copy;
+		struct side to;
+
+		if (other->kind == PART_HOST)
+			return NULL;
+		if (other->kind != PART_OUT && (other->kind != PART_WITHIN || !other->behind))
+			continue;
+		to = other->kind == PART_OUT ? side_host(c) : side_within(c);
+		if (!sides_meet(&from, copy, &to, c))
+			continue;
+		*whole = other->kind == PART_OUT && side_end(&to, c) - to.at == other->bytes &&
+			 from.at >= to.at && side_end(&from, copy) <= side_end(&to, c);
+		return other;
+	}
+	return NULL;
+}
+
+static CUresult part_copy_take(struct part *part, const struct parts *parts)
+{
+	const struct part_copy *copy = &part->copy;
 	struct context *context = context_current();
-	struct part *part;
-	CUresult status;
+	struct part *writer;
+	bool whole = false;
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	part = part_new(kind);
+	if (__builtin_mul_overflow(copy->width, copy->height, &part->bytes) ||
+		__builtin_mul_overflow(part->bytes, copy->depth, &part->bytes) || !part->bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	writer = part->kind == PART_IN ? part_writer(parts, copy, &whole) : NULL;
+	if (!writer || !whole)
+		return memory_alloc(context->device,
+			part->kind == PART_WITHIN ? 2 : part->bytes, false, &part->memory);
+	part_take(writer);
+	writer->read = true;
+	part->kind = PART_THROUGH;
+	part->source = writer;
+	part->memory = writer->memory + (copy->host - writer->copy.host);
+	return CUDA_SUCCESS;
+}
+
+CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy,
+	const struct parts *parts, struct part **out)
+{
+	struct part *part = part_new(kind);
+	CUresult status;
+
 	if (!part)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	part->copy = *copy;
-	if (__builtin_mul_overflow(copy->width, copy->height, &part->bytes) ||
-		__builtin_mul_overflow(part->bytes, copy->depth, &part->bytes) || !part->bytes)
-		status = CUDA_ERROR_INVALID_VALUE;
-	else
-		status = memory_alloc(context->device, kind == PART_WITHIN ? 2 : part->bytes,
-			false, &part->memory);
-	if (status) {
+	status = part_copy_take(part, parts);
+	if (status)
 		free(part);
-		return status;
+	else
+		*out = part;
+	return status;
+}
+
+bool part_is(const struct part *part, const struct graph_copy *inside)
+{
+	switch (part->kind) {
+	case PART_IN:
+	case PART_WITHIN: return part->memory == inside->src;
+	case PART_OUT: return part->memory == inside->dst;
+	case PART_THROUGH:
+		return part->memory == inside->src && part->copy.device == inside->dst;
+	default: return false;
 	}
-	*out = part;
-	return CUDA_SUCCESS;
 }
 
 void part_inside(const struct part *part, struct graph_copy *inside)
 {
 	const struct part_copy *c = &part->copy;
 	struct side packed = side_packed(part), device = side_device(c);
-	struct side dst = part->kind == PART_IN ? device : packed;
-	struct side src = part->kind == PART_IN ? packed : device;
+	struct side dst = part->kind == PART_OUT ? packed : device;
+	struct side src = part->kind == PART_OUT ? device : packed;
+
+	/* The writer's stand-in lies as the app's memory does. */
+	if (part->kind == PART_THROUGH) {
+		src = side_host(c);
+		src.at = part->memory;
+	}
 
 	/* Its place among the nodes is all that matters: it copies a byte of its own. */
 	if (part->kind == PART_WITHIN) {
@@ -241,6 +302,11 @@ void part_inside(const struct part *part, struct graph_copy *inside)
 		.depth = c->depth};
 }
 
+static void CUDA_CB part_settled(void *unused)
+{
+	(void)unused;
+}
+
 CUresult part_copy_captured(
 	struct graph *graph, enum part_kind kind, const struct part_copy *copy, CUstream stream)
 {
@@ -248,8 +314,15 @@ CUresult part_copy_captured(
 	struct side dst, src;
 	struct part_copy shape;
 	struct part *part;
-	CUresult status = part_copy_new(kind, copy, &part);
+	bool whole = true;
+	CUresult status = CUDA_SUCCESS;
 
+	/* What is written in another shape has to be in the app's memory first: a host function
+	 * sees to that. */
+	if (kind == PART_IN && part_writer(&graph->parts, copy, &whole) && !whole)
+		status = hand_cuLaunchHostFunc(stream, part_settled, NULL);
+	if (!status)
+		status = part_copy_new(kind, copy, &graph->parts, &part);
 	if (status)
 		return status;
 	part_inside(part, &inside);
@@ -297,7 +370,7 @@ static CUresult part_move(const struct parts *parts, size_t at, enum part_kind k
 			return CUDA_SUCCESS;
 		return copy_sides(&within, &host, &part->copy, stream);
 	}
-	if (part->kind != kind)
+	if (part->kind != kind && !(part->read && kind == PART_IN))
 		return CUDA_SUCCESS;
 	return kind == PART_OUT ? copy_sides(&host, &packed, &part->copy, stream)
 				: copy_sides(&packed, &host, &part->copy, stream);

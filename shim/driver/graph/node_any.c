@@ -13,7 +13,9 @@
 
 /* ---- whatever it is ---- */
 
-static CUresult any_params(struct node_params *p, const CUgraphNodeParams *any)
+/* PARTS: as for node_params_copy. */
+static CUresult any_params(
+	struct node_params *p, const CUgraphNodeParams *any, const struct parts *parts)
 {
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_HOST_NODE_PARAMS host;
@@ -25,7 +27,7 @@ static CUresult any_params(struct node_params *p, const CUgraphNodeParams *any)
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		if (any->memcpy.flags || !node_context_ok(any->memcpy.copyCtx))
 			return CUDA_ERROR_NOT_SUPPORTED;
-		return node_params_copy(p, &any->memcpy.copyParams);
+		return node_params_copy(p, &any->memcpy.copyParams, parts);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		if (!node_context_ok(any->memset.ctx))
 			return CUDA_ERROR_NOT_SUPPORTED;
@@ -59,12 +61,13 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
+	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
 
-	if (!nodeParams)
+	if (!nodeParams || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	return node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p,
-		any_params(&p, nodeParams));
+		any_params(&p, nodeParams, &graph->parts));
 }
 
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
@@ -75,7 +78,7 @@ CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodePar
 		return CUDA_ERROR_INVALID_VALUE;
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return node_set(hNode, NULL, &p, any_params(&p, nodeParams));
+	return node_set(hNode, NULL, &p, any_params(&p, nodeParams, NULL));
 }
 
 CUresult hand_cuGraphExecNodeSetParams(
@@ -88,7 +91,7 @@ CUresult hand_cuGraphExecNodeSetParams(
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return hand_cuGraphExecChildGraphNodeSetParams(
 			hGraphExec, hNode, nodeParams->graph.graph);
-	return node_set(hNode, &hGraphExec, &p, any_params(&p, nodeParams));
+	return node_set(hNode, &hGraphExec, &p, any_params(&p, nodeParams, NULL));
 }
 
 /* ---- nodes that are switched off ---- */

@@ -182,12 +182,13 @@ CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies,
 	const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
+	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
 
 	if (!node_context_ok(ctx))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_copy(&p, copyParams));
+		node_params_copy(&p, copyParams, graph ? &graph->parts : NULL));
 }
 
 static const struct part *copy_part(const struct parts *parts, const struct graph_copy *copy)
@@ -195,7 +196,7 @@ static const struct part *copy_part(const struct parts *parts, const struct grap
 	for (size_t i = 0; i < parts->count; i++) {
 		const struct part *part = parts->places[i].part;
 
-		if (part->memory && (part->memory == copy->src || part->memory == copy->dst))
+		if (part_is(part, copy))
 			return part;
 	}
 	return NULL;
@@ -259,7 +260,7 @@ CUresult hand_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D 
 {
 	struct node_params p = {0};
 
-	return node_set(hNode, NULL, &p, node_params_copy(&p, nodeParams));
+	return node_set(hNode, NULL, &p, node_params_copy(&p, nodeParams, NULL));
 }
 
 CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
@@ -269,7 +270,7 @@ CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 
 	if (!node_context_ok(ctx))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return node_set(hNode, &hGraphExec, &p, node_params_copy(&p, copyParams));
+	return node_set(hNode, &hGraphExec, &p, node_params_copy(&p, copyParams, NULL));
 }
 
 /* ---- fills ---- */
