@@ -112,6 +112,13 @@ CUresult extra_context(struct worker *w, uint16_t context, uint32_t device)
 	return CUDA_SUCCESS;
 }
 
+void extra_green(struct worker *w, uint16_t context, uint32_t device)
+{
+	(void)w;
+	memset(&extras[context], 0, sizeof(extras[context]));
+	extras[context].device = device;
+}
+
 void extra_context_gone(struct worker *w, uint16_t context)
 {
 	uint64_t bytes = extras[context].bytes;

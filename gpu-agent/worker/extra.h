@@ -12,6 +12,8 @@ struct worker;
 
 void extra_open(struct worker *w); /* after the driver */
 CUresult extra_context(struct worker *w, uint16_t context, uint32_t device);
+/* A green context, which has no memory of its own. */
+void extra_green(struct worker *w, uint16_t context, uint32_t device);
 void extra_context_gone(struct worker *w, uint16_t context);
 
 #endif

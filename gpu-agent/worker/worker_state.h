@@ -28,6 +28,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/wire/channel.h"
+#include "protocol/wire/green.h"
 #include "protocol/wire/open.h"
 #include "transport/transport.h"
 
@@ -172,6 +173,15 @@ struct kept {
 	struct closing *closings, **closings_tail; /* until none is outstanding */
 };
 
+/* Green contexts, by number, and what they are made of, by name - 1 (driver/green.c). */
+struct greens {
+	CUgreenCtx contexts[CONTEXT_MAX];
+	CUdevResource *resources;
+	uint32_t resource_count;
+	CUdevResourceDesc *descriptors;
+	uint32_t descriptor_count;
+};
+
 struct worker {
 	const struct agent_config *config;
 	struct cuda_driver cuda;
@@ -184,6 +194,7 @@ struct worker {
 
 	CUcontext contexts[CONTEXT_MAX];
 	struct worker_stream legacy[CONTEXT_MAX];
+	struct greens greens;
 	uint16_t current; /* the driver's current context, by number */
 	struct worker_stream *streams;
 	struct worker_stream *deep; /* has more work than it may, as far as is known */

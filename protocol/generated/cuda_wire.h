@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "protocol/wire/frame.h"
+#include "protocol/wire/green.h"
 #include "protocol/wire/open.h"
 
 _Static_assert(sizeof(CUstreamAttrValue) == 64, "");

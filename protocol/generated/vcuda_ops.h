@@ -70,6 +70,10 @@ enum vcuda_op {
 	OP_vcudaIpcExport = 95,
 	OP_vcudaIpcImport = 96,
 	OP_vcudaOccupancyClusters = 97,
+	OP_vcudaGreenResource = 110,
+	OP_vcudaGreenSplit = 111,
+	OP_vcudaGreenDescriptor = 112,
+	OP_vcudaGreenCreate = 113,
 	OP_vcudaGraphAttribute = 130,
 };
 

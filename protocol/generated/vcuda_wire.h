@@ -12,11 +12,13 @@
 #include <stdint.h>
 
 #include "protocol/wire/frame.h"
+#include "protocol/wire/green.h"
 #include "protocol/wire/open.h"
 
 _Static_assert(sizeof(struct frame_destination) == 16, "");
 _Static_assert(sizeof(struct function_info) == 144, "");
 _Static_assert(sizeof(struct nvml_facts) == 520, "");
+_Static_assert(sizeof(struct green_resource) == 24, "");
 
 /* call 1 */
 struct wire_vcudaOpen {
@@ -726,6 +728,56 @@ struct wire_vcudaOccupancyClusters_reply {
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaOccupancyClusters_reply) == 8, "");
+
+/* call 110 */
+struct wire_vcudaGreenResource {
+	int32_t device;
+	uint32_t number;
+};
+_Static_assert(sizeof(struct wire_vcudaGreenResource) == 8, "");
+struct wire_vcudaGreenResource_reply {
+	struct green_resource resource;
+};
+_Static_assert(sizeof(struct wire_vcudaGreenResource_reply) == 24, "");
+
+/* call 111 */
+struct wire_vcudaGreenSplit {
+	uint64_t input;
+	uint32_t groups;
+	uint32_t flags;
+	uint32_t least;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGreenSplit) == 24, "");
+struct wire_vcudaGreenSplit_reply {
+	uint32_t made;
+	uint32_t pad_0;
+	struct green_resource rest;
+	struct wire_run parts; /* at most 24*groups x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaGreenSplit_reply) == 40, "");
+
+/* call 112 */
+struct wire_vcudaGreenDescriptor {
+	uint32_t count;
+	struct wire_run resources; /* 8*count x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaGreenDescriptor) == 16, "");
+struct wire_vcudaGreenDescriptor_reply {
+	uint64_t descriptor;
+};
+_Static_assert(sizeof(struct wire_vcudaGreenDescriptor_reply) == 8, "");
+
+/* call 113 */
+struct wire_vcudaGreenCreate {
+	uint32_t number;
+	int32_t device;
+	uint32_t flags;
+	uint32_t pad_0;
+	uint64_t descriptor;
+};
+_Static_assert(sizeof(struct wire_vcudaGreenCreate) == 24, "");
 
 /* call 130 */
 struct wire_vcudaGraphAttribute {

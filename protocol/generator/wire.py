@@ -133,7 +133,8 @@ def wire_header(api, family):
         f"Bodies and replies of {family}.api's frames.  Fields stand in the order of the call's\n"
         "parameters and have their names; byte runs lie behind the struct.",
         f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
-        ["<cuda.h>", "<stdint.h>", "", '"protocol/wire/frame.h"', '"protocol/wire/open.h"'])
+        ["<cuda.h>", "<stdint.h>", "", '"protocol/wire/frame.h"', '"protocol/wire/green.h"',
+         '"protocol/wire/open.h"'])
     used = {p.base for e in crossing(api, family) for p in e.params}
     for kind in api.types.values():
         if kind.name in used and kind.wire in ("struct", "bytes"):

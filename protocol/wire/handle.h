@@ -32,6 +32,7 @@ enum handle_kind {
 	KIND_cudnnPlan = 21,
 	KIND_curandGenerator = 22,
 	KIND_CUuserObject = 23, /* the shim's alone */
+	KIND_CUgreenCtx = 24,	/* the shim's alone */
 	KIND_LAST
 };
 

@@ -19,6 +19,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/memory/pool.h"
+#include "shim/driver/order.h"
 #include "shim/driver/stream.h"
 #include "shim/driver/memory/vmm.h"
 #include "shim/engine/thread.h"
@@ -87,6 +88,7 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	if (!primary->handle) {
 		primary->number = (uint16_t)CONTEXT_PRIMARY(device_wire(dev));
 		primary->primary = true;
+		primary->home = primary;
 		primary->device = dev;
 		primary->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
 		primary->legacy = stream_legacy(primary);
@@ -196,18 +198,20 @@ static uint16_t number_alloc(void)
 	return 0;
 }
 
-CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
+static void number_free(uint16_t number)
 {
-	struct shim_call call;
-	struct wire_vcudaContextCreate *body;
-	struct context *context;
+	pthread_mutex_lock(&contexts.lock);
+	contexts.numbers_used[number] = false;
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+CUresult context_make(CUdevice dev, unsigned flags,
+	CUresult (*ask)(struct context *context, const void *argument), const void *argument,
+	struct context **out)
+{
+	struct context *context = calloc(1, sizeof(*context));
 	CUresult status;
 
-	if (!pctx || flags & ~CONTEXT_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_of(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	context = calloc(1, sizeof(*context));
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&contexts.lock);
@@ -215,31 +219,57 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	pthread_mutex_unlock(&contexts.lock);
 	context->device = dev;
 	context->flags = flags;
+	context->home = context;
 	context->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
 	context->retained = 1;
 	context->legacy = stream_legacy(context);
-	status = context->number && context->legacy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!status) {
-		body = shim_begin(&call, OP_vcudaContextCreate, sizeof(*body));
-		body->number = context->number;
-		body->device = device_wire(dev);
-		body->flags = flags;
-		shim_wait(&call, 0);
-		status = shim_end(&call);
-	}
+	status = context->number && context->legacy ? ask(context, argument)
+						    : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status) {
 		context->handle = shim_mint(KIND_CUcontext, context);
-		if (!context->handle || !thread_push(context))
+		if (!context->handle)
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (status) {
-		pthread_mutex_lock(&contexts.lock);
-		contexts.numbers_used[context->number] = false;
-		pthread_mutex_unlock(&contexts.lock);
-		shim_unmint(context->handle);
+		number_free(context->number);
 		free(context->legacy);
 		free(context);
 		return status;
+	}
+	*out = context;
+	return CUDA_SUCCESS;
+}
+
+/* The worker's half of one that is being made. */
+static CUresult context_ask(struct context *context, const void *argument)
+{
+	struct wire_vcudaContextCreate *body;
+	struct shim_call call;
+
+	(void)argument;
+	body = shim_begin(&call, OP_vcudaContextCreate, sizeof(*body));
+	body->number = context->number;
+	body->device = device_wire(context->device);
+	body->flags = context->flags;
+	shim_wait(&call, 0);
+	return shim_end(&call);
+}
+
+CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
+{
+	struct context *context;
+	CUresult status;
+
+	if (!pctx || flags & ~CONTEXT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	status = context_make(dev, flags, context_ask, NULL, &context);
+	if (status)
+		return status;
+	if (!thread_push(context)) {
+		context_end(context);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*pctx = context_handle(context);
 	return CUDA_SUCCESS;
@@ -264,30 +294,37 @@ CUresult hand_cuCtxCreate_v4(
 
 /* The object stays: other threads may have it on their stacks, and find it gone (retained = 0).
  * A few dozen bytes for each context that a process ever destroyed. */
-CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
+CUresult context_end(struct context *context)
 {
-	struct context *context = context_of(ctx);
 	struct shim_call call;
 	struct wire_vcudaContextDestroy *body;
 	CUresult status;
 
-	if (!context)
-		return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
-	if (context->primary || !handle_release(context->handle))
+	if (!handle_release(context->handle))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	atomic_store(&context->retained, 0);
 	coredump_drop(context);
 	module_reset(context);
+	order_context_gone(context);
 	stream_reset(context);
 	cache_drop(context->number);
 	thread_forget(context);
 	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
 	body->number = context->number;
 	status = shim_post(&call);
-	pthread_mutex_lock(&contexts.lock);
-	contexts.numbers_used[context->number] = false;
-	pthread_mutex_unlock(&contexts.lock);
+	number_free(context->number);
 	return status;
+}
+
+CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
+{
+	struct context *context = context_of(ctx);
+
+	if (!context)
+		return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+	if (context->primary || context->green)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return context_end(context);
 }
 
 CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags)
@@ -298,7 +335,7 @@ CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (context->primary)
+	if (context->primary || context->green)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	atomic_fetch_add(&context->retained, 1);
 	*pctx = context_handle(context);
@@ -309,7 +346,7 @@ CUresult hand_cuCtxDetach(CUcontext ctx)
 {
 	struct context *context = context_of(ctx);
 
-	if (!context || context->primary)
+	if (!context || context->primary || context->green)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (atomic_load(&context->retained) > 1) {
 		atomic_fetch_sub(&context->retained, 1);

@@ -19,9 +19,11 @@ struct coredump;
 struct stream;
 
 struct context {
-	uint64_t handle; /* the app's CUcontext */
-	uint64_t id;	 /* cuCtxGetId */
-	uint16_t number; /* frame_header.context */
+	uint64_t handle;      /* the app's CUcontext */
+	uint64_t id;	      /* cuCtxGetId */
+	uint16_t number;      /* frame_header.context */
+	struct context *home; /* whose modules it uses: itself, of a green one the primary */
+	uint64_t green;	      /* the app's CUgreenCtx; 0: it is not one */
 	bool primary;
 	int device;
 	unsigned flags;
@@ -32,6 +34,7 @@ struct context {
 	/* order.c: the last copy that other streams must not overtake, and where it is. */
 	_Atomic uint64_t loose;
 	uint64_t loose_stream;
+	uint16_t loose_number; /* whose legacy stream that is, where it is 0 */
 	uint64_t order_event;
 	uint64_t ahead;		   /* stream_ahead()'s; 0: none yet */
 	struct coredump *coredump; /* coredump.c; NULL: what the process says */
@@ -73,5 +76,12 @@ struct context *context_current(void);
 struct context *context_of(CUcontext handle);
 /* What was never the handle of a context stands for the current one. */
 struct context *context_or_current(CUcontext handle);
+
+/* A context of its own number, not on any stack. ASK makes the worker's half. */
+CUresult context_make(CUdevice dev, unsigned flags,
+	CUresult (*ask)(struct context *context, const void *argument), const void *argument,
+	struct context **out);
+/* Ends one that context_make() made; its handle is stale from then on. */
+CUresult context_end(struct context *context);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See order.h.  A context remembers one stream with such copies; where a second one gets some,
- * it is made to wait for the first, so that waiting for it is waiting for both.
+ * See order.h.  Green contexts are one with their primary context here.  A context remembers
+ * one stream with such copies; where a second one gets some, it is made to wait for the first,
+ * so that waiting for it is waiting for both.
  */
 #include "shim/driver/order.h"
 
@@ -30,13 +31,14 @@ static CUresult order_event(struct context *context)
 	if (!context->order_event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	body = shim_begin(&call, OP_vcudaEventCreate, sizeof(*body));
+	call.context = context->number;
 	body->event = context->order_event;
 	body->flags = CU_EVENT_DISABLE_TIMING;
 	return shim_post(&call);
 }
 
-/* With the lock held: LATER waits for what EARLIER has so far. */
-static CUresult order_wait(struct context *context, uint64_t later, uint64_t earlier)
+/* With the lock held: LATER waits for what the stream with such copies has so far. */
+static CUresult order_wait(struct context *context, uint64_t later)
 {
 	struct shim_call call;
 	struct wire_cuEventRecord *record;
@@ -47,7 +49,9 @@ static CUresult order_wait(struct context *context, uint64_t later, uint64_t ear
 		return status;
 	record = shim_begin(&call, OP_cuEventRecord, sizeof(*record));
 	record->hEvent = context->order_event;
-	record->hStream = earlier;
+	record->hStream = context->loose_stream;
+	if (!context->loose_stream)
+		call.context = context->loose_number;
 	status = shim_post(&call);
 	if (status)
 		return status;
@@ -59,9 +63,12 @@ static CUresult order_wait(struct context *context, uint64_t later, uint64_t ear
 
 static bool order_known_done(const struct context *context, uint64_t seq)
 {
-	struct stream *stream = context->loose_stream
-					? shim_object_of(context->loose_stream, KIND_CUstream)
-					: context->legacy;
+	struct stream *stream = NULL;
+
+	if (context->loose_stream)
+		stream = shim_object_of(context->loose_stream, KIND_CUstream);
+	else if (context->loose_number == context->number)
+		stream = context->legacy;
 
 	return atomic_load(&context->synced) >= seq ||
 	       (stream && atomic_load(&stream->synced) >= seq);
@@ -70,13 +77,19 @@ static bool order_known_done(const struct context *context, uint64_t seq)
 CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq)
 {
 	CUresult status = CUDA_SUCCESS;
+	uint16_t number = context->number;
 	uint64_t before;
 
+	context = context->home;
 	pthread_mutex_lock(&order_lock);
 	before = atomic_load(&context->loose);
-	if (before && context->loose_stream != stream && !order_known_done(context, before))
-		status = order_wait(context, stream, context->loose_stream);
+	if (before &&
+		(context->loose_stream != stream ||
+			(!stream && context->loose_number != number)) &&
+		!order_known_done(context, before))
+		status = order_wait(context, stream);
 	context->loose_stream = stream;
+	context->loose_number = number;
 	if (before < seq)
 		atomic_store(&context->loose, seq);
 	pthread_mutex_unlock(&order_lock);
@@ -87,14 +100,15 @@ CUresult order_join_slow(struct context *context, struct stream *stream)
 {
 	CUresult status = CUDA_SUCCESS;
 	uint64_t loose;
-	bool blocking = !(stream->flags & CU_STREAM_NON_BLOCKING);
+	bool blocking = !(stream->flags & CU_STREAM_NON_BLOCKING) &&
+			stream->context->number == context->loose_number;
 
 	pthread_mutex_lock(&order_lock);
 	loose = atomic_load(&context->loose);
 	/* The legacy stream and the blocking ones wait for one another anyway. */
 	if (stream->handle != context->loose_stream && stream->handle &&
 		!(blocking && !context->loose_stream) && !order_known_done(context, loose))
-		status = order_wait(context, stream->handle, context->loose_stream);
+		status = order_wait(context, stream->handle);
 	if (!status)
 		atomic_store(&stream->joined, loose);
 	pthread_mutex_unlock(&order_lock);
@@ -106,6 +120,7 @@ CUresult order_drain(struct context *context, uint64_t stream)
 	uint64_t at;
 	bool left;
 
+	context = context->home;
 	pthread_mutex_lock(&order_lock);
 	at = context->loose_stream;
 	left = (at == stream || !at) && atomic_load(&context->loose) &&
@@ -119,11 +134,31 @@ CUresult order_drain(struct context *context, uint64_t stream)
 
 void order_stream_gone(struct context *context, uint64_t stream)
 {
+	uint16_t number = context->number;
+
+	context = context->home;
 	pthread_mutex_lock(&order_lock);
 	if (context->loose_stream == stream) {
 		if (!order_known_done(context, atomic_load(&context->loose)))
-			order_wait(context, 0, stream);
+			order_wait(context, 0);
 		context->loose_stream = 0;
+		context->loose_number = number;
+	}
+	pthread_mutex_unlock(&order_lock);
+}
+
+void order_context_gone(struct context *context)
+{
+	struct context *home = context->home;
+	struct stream *stream;
+
+	pthread_mutex_lock(&order_lock);
+	stream = shim_object_of(home->loose_stream, KIND_CUstream);
+	if (home->loose_stream ? stream && stream->context == context
+			       : home->loose_number == context->number) {
+		home->loose_stream = 0;
+		home->loose_number = home->number;
+		atomic_store(&home->loose, 0);
 	}
 	pthread_mutex_unlock(&order_lock);
 }

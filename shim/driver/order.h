@@ -14,7 +14,8 @@
 
 /* Frame SEQ was a synchronous copy to the device on that stream of the context, not awaited. */
 CUresult order_copied(struct context *context, uint64_t stream, uint64_t seq);
-/* Before work on STREAM: waits, on the device, for such copies. */
+/* Before work on STREAM of CONTEXT (of a green one: its primary): waits, on the device, for
+ * such copies. */
 CUresult order_join_slow(struct context *context, struct stream *stream);
 static inline CUresult order_join(struct context *context, struct stream *stream)
 {
@@ -27,5 +28,8 @@ static inline CUresult order_join(struct context *context, struct stream *stream
 CUresult order_drain(struct context *context, uint64_t stream);
 /* The stream is about to be destroyed. */
 void order_stream_gone(struct context *context, uint64_t stream);
+
+/* The context is about to be destroyed, which waits for its work. */
+void order_context_gone(struct context *context);
 
 #endif

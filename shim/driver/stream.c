@@ -155,7 +155,7 @@ static CUresult stream_use(CUstream stream, uint64_t *number, bool work)
 		if (status)
 			return status;
 	}
-	return found ? order_join(found->context, found) : CUDA_SUCCESS;
+	return found ? order_join(found->context->home, found) : CUDA_SUCCESS;
 }
 
 CUresult stream_number(CUstream stream, uint64_t *number)
@@ -382,11 +382,4 @@ CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 	if (stream)
 		*pctx = (CUcontext)(uintptr_t)stream->context->handle;
 	return status;
-}
-
-CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
-{
-	if (pGreenCtx)
-		*pGreenCtx = NULL; /* green contexts are not served: no stream belongs to one */
-	return hand_cuStreamGetCtx(hStream, pCtx);
 }

@@ -336,6 +336,25 @@ CUresult hand_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, siz
 CUresult hand_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size);
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId);
+CUresult hand_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
+		unsigned int flags);
+CUresult hand_cuGreenCtxDestroy(CUgreenCtx hCtx);
+CUresult hand_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
+CUresult hand_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
+		CUdevResourceType type);
+CUresult hand_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource,
+		CUdevResourceType type);
+CUresult hand_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
+		CUdevResourceType type);
+CUresult hand_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
+		const CUdevResource *input, CUdevResource *remainder, unsigned int flags,
+		unsigned int minCount);
+CUresult hand_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
+		unsigned int nbResources);
+CUresult hand_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
+CUresult hand_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
+		unsigned int flags, int priority);
+CUresult hand_cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId);
 CUresult hand_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 		CUlogsCallbackHandle *callback_out);
 CUresult hand_cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
@@ -418,6 +437,8 @@ CUresult hand_cuStreamGetPriority(CUstream hStream, int *priority);
 CUresult hand_cuStreamGetId(CUstream hStream, unsigned long long *streamId);
 CUresult hand_cuStreamGetFlags(CUstream hStream, unsigned int *flags);
 CUresult hand_cuStreamGetDevice(CUstream hStream, CUdevice *device);
+CUresult hand_cuStreamGetDevResource(CUstream hStream, CUdevResource *resource,
+		CUdevResourceType type);
 CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx);
 CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
 CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);

@@ -222,6 +222,7 @@ static CUresult send_cuCtxResetPersistingL2Cache(void)
 	return shim_post(&call);
 }
 STUB(ready, cuCtxResetPersistingL2Cache, send_cuCtxResetPersistingL2Cache, (void), ());
+ANSWERS(ready, cuCtxGetExecAffinity, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
 STUB(ready, cuCtxAttach, hand_cuCtxAttach, (CUcontext *pctx, unsigned int flags), (pctx,
 	flags));
 STUB(ready, cuCtxDetach, hand_cuCtxDetach, (CUcontext ctx), (ctx));
@@ -987,6 +988,31 @@ STUB(early, cuCoredumpSetAttributeGlobal, hand_cuCoredumpSetAttributeGlobal,
 	(CUcoredumpSettings attrib, void *value, size_t *size), (attrib, value, size));
 STUB(early, cuGetExportTable, hand_cuGetExportTable, (const void **ppExportTable,
 	const CUuuid *pExportTableId), (ppExportTable, pExportTableId));
+STUB(ready, cuGreenCtxCreate, hand_cuGreenCtxCreate, (CUgreenCtx *phCtx, CUdevResourceDesc desc,
+	CUdevice dev, unsigned int flags), (phCtx, desc, dev, flags));
+STUB(ready, cuGreenCtxDestroy, hand_cuGreenCtxDestroy, (CUgreenCtx hCtx), (hCtx));
+STUB(ready, cuCtxFromGreenCtx, hand_cuCtxFromGreenCtx, (CUcontext *pContext, CUgreenCtx hCtx),
+	(pContext, hCtx));
+STUB(ready, cuDeviceGetDevResource, hand_cuDeviceGetDevResource, (CUdevice device,
+	CUdevResource *resource, CUdevResourceType type), (device, resource, type));
+STUB(ready, cuCtxGetDevResource, hand_cuCtxGetDevResource, (CUcontext hCtx,
+	CUdevResource *resource, CUdevResourceType type), (hCtx, resource, type));
+STUB(ready, cuGreenCtxGetDevResource, hand_cuGreenCtxGetDevResource, (CUgreenCtx hCtx,
+	CUdevResource *resource, CUdevResourceType type), (hCtx, resource, type));
+STUB(ready, cuDevSmResourceSplitByCount, hand_cuDevSmResourceSplitByCount,
+	(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
+	CUdevResource *remainder, unsigned int flags, unsigned int minCount), (result, nbGroups,
+	input, remainder, flags, minCount));
+STUB(ready, cuDevResourceGenerateDesc, hand_cuDevResourceGenerateDesc,
+	(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources),
+	(phDesc, resources, nbResources));
+STUB(ready, cuStreamGetGreenCtx, hand_cuStreamGetGreenCtx, (CUstream hStream,
+	CUgreenCtx *phCtx), (hStream, phCtx));
+STUB(ready, cuGreenCtxStreamCreate, hand_cuGreenCtxStreamCreate, (CUstream *phStream,
+	CUgreenCtx greenCtx, unsigned int flags, int priority), (phStream, greenCtx, flags,
+	priority));
+STUB(ready, cuGreenCtxGetId, hand_cuGreenCtxGetId, (CUgreenCtx greenCtx,
+	unsigned long long *greenCtxId), (greenCtx, greenCtxId));
 STUB(early, cuLogsRegisterCallback, hand_cuLogsRegisterCallback, (CUlogsCallback callbackFunc,
 	void *userData, CUlogsCallbackHandle *callback_out), (callbackFunc, userData,
 	callback_out));
@@ -1243,6 +1269,15 @@ STUB(ready, cuStreamGetDevice, hand_cuStreamGetDevice, (CUstream hStream, CUdevi
 	(hStream, device));
 STUB(ready, cuStreamGetDevice_ptsz, hand_cuStreamGetDevice, (CUstream hStream,
 	CUdevice *device), (hStream ? hStream : CU_STREAM_PER_THREAD, device));
+CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource *resource,
+		CUdevResourceType type);
+STUB(ready, cuStreamGetDevResource, hand_cuStreamGetDevResource, (CUstream hStream,
+	CUdevResource *resource, CUdevResourceType type), (hStream, resource, type));
+CUresult cuStreamGetDevResource_ptsz(CUstream hStream, CUdevResource *resource,
+		CUdevResourceType type);
+STUB(ready, cuStreamGetDevResource_ptsz, hand_cuStreamGetDevResource, (CUstream hStream,
+	CUdevResource *resource, CUdevResourceType type),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, resource, type));
 STUB(ready, cuStreamGetCtx, hand_cuStreamGetCtx, (CUstream hStream, CUcontext *pctx), (hStream,
 	pctx));
 STUB(ready, cuStreamGetCtx_ptsz, hand_cuStreamGetCtx, (CUstream hStream, CUcontext *pctx),
@@ -1698,10 +1733,6 @@ STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 REFUSED(cuDeviceGetNvSciSyncAttributes);
 #undef WHY
 
-#define WHY "execution affinity: not served yet"
-REFUSED(cuCtxGetExecAffinity);
-#undef WHY
-
 #define WHY "events of a whole context: not served yet"
 REFUSED(cuCtxRecordEvent);
 REFUSED(cuCtxWaitEvent);
@@ -1936,22 +1967,9 @@ REFUSED(cuCoredumpDeregisterCompleteCallback);
 #undef WHY
 
 #define WHY "green contexts: not served yet"
-REFUSED(cuGreenCtxCreate);
-REFUSED(cuGreenCtxDestroy);
-REFUSED(cuCtxFromGreenCtx);
-REFUSED(cuDeviceGetDevResource);
-REFUSED(cuCtxGetDevResource);
-REFUSED(cuGreenCtxGetDevResource);
-REFUSED(cuDevSmResourceSplitByCount);
 REFUSED(cuDevSmResourceSplit);
-REFUSED(cuDevResourceGenerateDesc);
 REFUSED(cuGreenCtxRecordEvent);
 REFUSED(cuGreenCtxWaitEvent);
-REFUSED(cuStreamGetGreenCtx);
-REFUSED(cuGreenCtxStreamCreate);
-REFUSED(cuGreenCtxGetId);
-REFUSED(cuStreamGetDevResource);
-REFUSED(cuStreamGetDevResource_ptsz);
 #undef WHY
 
 #define WHY "needs a decompression engine, which the agents' GPUs lack"

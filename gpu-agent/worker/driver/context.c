@@ -81,6 +81,18 @@ static void context_forget(struct worker *w, uint16_t context)
 	names_drop_context(w, context);
 }
 
+/* The pool's events go with their context; those of a green one are the primary context's. */
+static void context_events_free(struct worker *w, uint16_t context)
+{
+	struct fences *f = &w->fences;
+
+	for (uint32_t i = 0; w->greens.contexts[context] && i < f->event_count[context]; i++)
+		w->cuda.cuEventDestroy(f->event_pool[context][i]);
+	free(f->event_pool[context]);
+	f->event_pool[context] = NULL;
+	f->event_count[context] = 0;
+}
+
 CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaContextDestroy *req = (const void *)r->body;
@@ -92,14 +104,15 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_forget(w, (uint16_t)req->number);
 	limits_stream_gone(w, &w->legacy[req->number]);
-	free(w->fences.event_pool[req->number]); /* the events go with the context */
-	w->fences.event_pool[req->number] = NULL;
-	w->fences.event_count[req->number] = 0;
+	context_events_free(w, (uint16_t)req->number);
 	legacy = &w->legacy[req->number];
 	*legacy->link = legacy->next;
 	if (legacy->next)
 		legacy->next->link = legacy->link;
-	status = w->cuda.cuCtxDestroy(w->contexts[req->number]);
+	status = w->greens.contexts[req->number]
+			 ? w->cuda.cuGreenCtxDestroy(w->greens.contexts[req->number])
+			 : w->cuda.cuCtxDestroy(w->contexts[req->number]);
+	w->greens.contexts[req->number] = NULL;
 	extra_context_gone(w, (uint16_t)req->number);
 	w->contexts[req->number] = NULL;
 	w->current = CONTEXT_NONE;

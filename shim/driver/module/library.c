@@ -116,6 +116,7 @@ static CUresult library_module(struct library *library, struct module **out)
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	context = context->home;
 	pthread_mutex_lock(&library->lock);
 	for (loaded = library->loaded; loaded; loaded = loaded->next)
 		if (loaded->number == context->number && loaded->context_id == context->id)

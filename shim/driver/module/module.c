@@ -102,17 +102,14 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	return shim_end(&call);
 }
 
-CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
-	struct module **out)
+static CUresult module_load_into(struct context *context, const struct image *image,
+	struct jit *jit, struct library *library, struct module **out)
 {
-	struct context *context = context_current();
 	struct module *module;
 	uint8_t digest[32];
 	CUresult status = CUDA_SUCCESS;
 	bool needed = true;
 
-	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	module = calloc(1, sizeof(*module));
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -371,6 +368,20 @@ static CUresult module_names(struct module *module, uint32_t first, uint32_t *to
 		}
 		status = shim_end(&call);
 	} while (!status && left);
+	return status;
+}
+
+CUresult module_load(const struct image *image, struct jit *jit, struct library *library,
+	struct module **out)
+{
+	struct context *context = context_current();
+	CUresult status;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	thread_set(context->home);
+	status = module_load_into(context->home, image, jit, library, out);
+	thread_set(context);
 	return status;
 }
 

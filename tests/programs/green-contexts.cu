@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Green contexts: a device's processors are split, kernels run in streams of the parts and with a
+ * part's context current, on the same modules and memory as the primary context's. */
+#include "driver.h"
+
+enum { COUNT = 4096 };
+
+__device__ int shared_by_all = 5;
+
+__global__ void scale(const int *in, int *out, int n)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		out[i] = in[i] * shared_by_all;
+}
+
+static void expect(const int *device, int factor)
+{
+	static int host[COUNT];
+
+	CUDA(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < COUNT; i++)
+		CHECK_EQ_AT(i, host[i], i * factor);
+}
+
+int main(void)
+{
+	static int host[COUNT];
+	CUdevResource whole, parts[2], rest, told;
+	CUdevResourceDesc descriptor[2];
+	CUgreenCtx green[2], of;
+	CUcontext primary, context, was;
+	CUstream stream, second;
+	CUdevice device;
+	unsigned groups = 0;
+	unsigned long long id[2];
+	int *in, *out, factor;
+
+	CUDA(cudaFree(0));
+	ENTRY(cuCtxGetCurrent);
+	ENTRY(cuCtxSetCurrent);
+	ENTRY(cuCtxFromGreenCtx);
+	ENTRY(cuCtxGetDevResource);
+	ENTRY(cuCtxSynchronize);
+	ENTRY(cuDevResourceGenerateDesc);
+	ENTRY(cuDevSmResourceSplitByCount);
+	ENTRY(cuDeviceGetDevResource);
+	ENTRY(cuGreenCtxCreate);
+	ENTRY(cuGreenCtxDestroy);
+	ENTRY(cuGreenCtxGetDevResource);
+	ENTRY(cuGreenCtxStreamCreate);
+	ENTRY(cuStreamDestroy);
+	ENTRY(cuStreamGetGreenCtx);
+	DRIVER(p_cuCtxGetCurrent(&primary));
+	device = 0;
+	DRIVER(p_cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
+	CHECK_EQ((int)whole.sm.smCount, device_attribute(cudaDevAttrMultiProcessorCount));
+	DRIVER(p_cuCtxGetDevResource(primary, &told, CU_DEV_RESOURCE_TYPE_SM));
+	CHECK_EQ(told.sm.smCount, whole.sm.smCount);
+
+	/* How many parts there would be, then two of them: 1 is rounded up to what can be. */
+	DRIVER(p_cuDevSmResourceSplitByCount(NULL, &groups, &whole, NULL, 0, 1));
+	if (groups < 2)
+		SKIP("too few processors to split");
+	groups = 2;
+	DRIVER(p_cuDevSmResourceSplitByCount(parts, &groups, &whole, &rest, 0, 1));
+	CHECK_EQ(groups, 2u);
+	CHECK_EQ(parts[0].sm.smCount, parts[1].sm.smCount);
+#if CUDART_VERSION >= 13000
+	CHECK(parts[0].sm.smCount >= whole.sm.minSmPartitionSize);
+#endif
+	CHECK_EQ(parts[0].sm.smCount * 2 +
+			 (rest.type == CU_DEV_RESOURCE_TYPE_SM ? rest.sm.smCount : 0),
+		whole.sm.smCount);
+	DRIVER_IS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+		p_cuDeviceGetDevResource(device, &told, CU_DEV_RESOURCE_TYPE_INVALID));
+
+	for (int i = 0; i < 2; i++) {
+		DRIVER(p_cuDevResourceGenerateDesc(&descriptor[i], &parts[i], 1));
+		DRIVER(p_cuGreenCtxCreate(
+			&green[i], descriptor[i], device, CU_GREEN_CTX_DEFAULT_STREAM));
+		DRIVER(p_cuGreenCtxGetDevResource(green[i], &told, CU_DEV_RESOURCE_TYPE_SM));
+		CHECK_EQ(told.sm.smCount, parts[i].sm.smCount);
+	}
+	auto get_id = driver_entry<CUresult (*)(CUgreenCtx, unsigned long long *)>(
+		"cuGreenCtxGetId", 12090);
+	DRIVER(get_id(green[0], &id[0]));
+	DRIVER(get_id(green[1], &id[1]));
+	CHECK(id[0] != id[1]);
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuGreenCtxCreate(&of, descriptor[0], device, 0));
+
+	/* A stream of a part, with the primary context current. */
+	CUDA(cudaMalloc((void **)&in, sizeof(host)));
+	CUDA(cudaMalloc((void **)&out, sizeof(host)));
+	DRIVER(p_cuGreenCtxStreamCreate(&stream, green[0], CU_STREAM_NON_BLOCKING, 0));
+	DRIVER(p_cuStreamGetGreenCtx(stream, &of));
+	CHECK(of == green[0]);
+	for (int i = 0; i < COUNT; i++)
+		host[i] = i;
+	CUDA(cudaMemcpy(in, host, sizeof(host), cudaMemcpyHostToDevice));
+	scale<<<COUNT / 256, 256, 0, stream>>>(in, out, COUNT);
+	LAUNCHED();
+	CUDA(cudaStreamSynchronize(stream));
+	expect(out, 5);
+
+	/* The other part current: the same variables, memory and kernels. */
+	DRIVER(p_cuCtxFromGreenCtx(&context, green[1]));
+	DRIVER(p_cuCtxSetCurrent(context));
+	DRIVER(p_cuCtxGetDevResource(context, &told, CU_DEV_RESOURCE_TYPE_SM));
+	CHECK_EQ(told.sm.smCount, parts[1].sm.smCount);
+	factor = 7;
+	CUDA(cudaMemcpyToSymbol(shared_by_all, &factor, sizeof(factor)));
+	CUDA(cudaStreamCreateWithFlags((cudaStream_t *)&second, cudaStreamNonBlocking));
+	DRIVER(p_cuStreamGetGreenCtx(second, &of));
+	CHECK(of == green[1]);
+	scale<<<COUNT / 256, 256, 0, second>>>(in, out, COUNT);
+	LAUNCHED();
+	CUDA(cudaStreamSynchronize(second));
+	expect(out, 7);
+	DRIVER(p_cuStreamDestroy(second));
+	DRIVER(p_cuCtxSetCurrent(primary));
+	DRIVER(p_cuCtxGetCurrent(&was));
+	CHECK(was == primary);
+	scale<<<COUNT / 256, 256>>>(out, in, COUNT);
+	LAUNCHED();
+	expect(in, 49);
+	DRIVER(p_cuStreamGetGreenCtx(NULL, &of));
+	CHECK(!of);
+	DRIVER(p_cuCtxSynchronize());
+	DRIVER(p_cuStreamDestroy(stream));
+	DRIVER(p_cuGreenCtxDestroy(green[0]));
+	DRIVER(p_cuGreenCtxDestroy(green[1]));
+
+	/* What is left works on. */
+	scale<<<COUNT / 256, 256>>>(in, out, COUNT);
+	LAUNCHED();
+	expect(out, 343);
+	CUDA(cudaFree(in));
+	CUDA(cudaFree(out));
+	return 0;
+}
