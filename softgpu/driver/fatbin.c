@@ -137,7 +137,7 @@ char *fatbin_expand(const struct fatbin_entry *entry, size_t *size)
 
 /* ---- machine code files ---- */
 
-static bool elf_header(const void *data, size_t size, Elf64_Ehdr *header)
+bool fatbin_elf_header(const void *data, size_t size, Elf64_Ehdr *header)
 {
 	if (size < sizeof(*header))
 		return false;
@@ -146,7 +146,7 @@ static bool elf_header(const void *data, size_t size, Elf64_Ehdr *header)
 	       header->e_ident[EI_CLASS] == ELFCLASS64;
 }
 
-static bool elf_section(const void *data, size_t size, const Elf64_Ehdr *header, size_t index,
+bool fatbin_elf_section(const void *data, size_t size, const Elf64_Ehdr *header, size_t index,
 	Elf64_Shdr *section)
 {
 	uint64_t at;
@@ -165,7 +165,7 @@ size_t soft_fatbin_elf_size(const void *data, size_t size)
 	uint64_t sections, segments;
 	Elf64_Ehdr header;
 
-	if (!elf_header(data, size, &header) ||
+	if (!fatbin_elf_header(data, size, &header) ||
 		__builtin_add_overflow(header.e_shoff,
 			(uint64_t)header.e_shnum * header.e_shentsize, &sections) ||
 		__builtin_add_overflow(header.e_phoff,
@@ -187,13 +187,13 @@ char *fatbin_elf_kernels(const void *data, size_t size, size_t *names_size)
 	size_t used = 0;
 	char *names;
 
-	if (!elf_header(data, size, &header))
+	if (!fatbin_elf_header(data, size, &header))
 		return NULL;
 	for (size_t i = 0; i < header.e_shnum && !found; i++)
-		found = elf_section(data, size, &header, i, &symbols) &&
+		found = fatbin_elf_section(data, size, &header, i, &symbols) &&
 			symbols.sh_type == SHT_SYMTAB;
 	if (!found || symbols.sh_entsize < sizeof(Elf64_Sym) ||
-		!elf_section(data, size, &header, symbols.sh_link, &strings) ||
+		!fatbin_elf_section(data, size, &header, symbols.sh_link, &strings) ||
 		strings.sh_type != SHT_STRTAB)
 		return NULL;
 	/* Names may share bytes, so there can be more of them than the table is long. */

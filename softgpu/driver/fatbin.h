@@ -8,6 +8,7 @@
 #ifndef VCUDA_SOFTGPU_DRIVER_FATBIN_H
 #define VCUDA_SOFTGPU_DRIVER_FATBIN_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,8 +49,19 @@ bool fatbin_pick_elf(const void *data, size_t size, struct fatbin_entry *entry);
 /* The entry's bytes, malloc'ed, a NUL behind them; NULL where they cannot be expanded. */
 char *fatbin_expand(const struct fatbin_entry *entry, size_t *size);
 
+/* An ELF file's header, and one section's; false where they do not fit into DATA. */
+bool fatbin_elf_header(const void *data, size_t size, Elf64_Ehdr *header);
+bool fatbin_elf_section(const void *data, size_t size, const Elf64_Ehdr *header, size_t index,
+	Elf64_Shdr *section);
 /* The extent of an ELF file as its headers have it, or 0 where DATA is none. */
 size_t soft_fatbin_elf_size(const void *data, size_t size);
+/* The fat binary in an object file of the host's compiler, and how much of the file is behind
+ * its beginning; NULL: none. */
+const void *fatbin_of_object(const void *data, size_t size, size_t *n);
+/* The next member of an archive (ar); *AT is 0 at first.  False at the end, where the rest is
+ * malformed, and where DATA is none. */
+bool fatbin_archive_next(
+	const void *data, size_t size, size_t *at, const void **member, size_t *n);
 /* The names of an ELF file's kernels, one after another, each with its NUL; malloc'ed.  NULL:
  * malformed or no memory. */
 char *fatbin_elf_kernels(const void *data, size_t size, size_t *names_size);

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The part that PTX is chosen for. */
-#define ARCH 80
 #define FILE_MAX ((size_t)1 << 31)
 
 void jit_log_init(
@@ -30,6 +28,9 @@ void jit_log_init(
 		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
 			log->info_room = (unsigned)(uintptr_t)values[i];
 			log->info_used = &values[i];
+			break;
+		case CU_JIT_MAX_REGISTERS:
+			log->max_registers = (unsigned)(uintptr_t)values[i];
 			break;
 		default: break;
 		}
@@ -91,7 +92,7 @@ static CUresult read_fatbin(
 	CUresult ret;
 	char *elf;
 
-	if (fatbin_pick_ptx(data, size, ARCH, &entry)) {
+	if (fatbin_pick_ptx(data, size, IMAGE_ARCH, &entry)) {
 		image->text = fatbin_expand(&entry, &image->text_size);
 		if (!image->text) {
 			jit_log_error(log, "fat binary: a PTX entry cannot be expanded");

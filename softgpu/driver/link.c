@@ -7,6 +7,7 @@
  */
 #include "softgpu/driver/softgpu.h"
 
+#include "softgpu/driver/fatbin.h"
 #include "softgpu/driver/link_text.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@
 
 struct CUlinkState_st {
 	struct link_text text;
+	struct link_text libraries; /* what is taken only if another input calls it */
 	struct jit_log log;
 	char *result;
 	unsigned count;
@@ -56,10 +58,39 @@ CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **opt
 	return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }
 
+/* The PTX of an archive's members; one without any has nothing to give here. */
+static CUresult add_library(struct CUlinkState_st *state, const void *data, size_t size)
+{
+	const void *member, *fat;
+	size_t at = 0, n, room;
+	CUresult ret = CUDA_SUCCESS;
+
+	if (!fatbin_archive_next(data, size, &at, &member, &n))
+		return CUDA_ERROR_INVALID_IMAGE;
+	do {
+		struct fatbin_entry entry;
+		size_t expanded;
+		char *text;
+
+		fat = fatbin_of_object(member, n, &room);
+		room = fat ? soft_fatbin_size(fat, room) : 0;
+		if (!room || !fatbin_pick_ptx(fat, room, IMAGE_ARCH, &entry))
+			continue;
+		text = fatbin_expand(&entry, &expanded);
+		if (!text)
+			ret = CUDA_ERROR_INVALID_IMAGE;
+		else if (!link_text_add(&state->libraries, text, expanded))
+			ret = CUDA_ERROR_OUT_OF_MEMORY;
+		free(text);
+	} while (!ret && fatbin_archive_next(data, size, &at, &member, &n));
+	return ret;
+}
+
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
 	const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
 	struct image image;
+	size_t room;
 	char line[200];
 	CUresult ret = link_check(state);
 
@@ -72,14 +103,18 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 	case CU_JIT_INPUT_PTX:
 	case CU_JIT_INPUT_FATBINARY:
 	case CU_JIT_INPUT_OBJECT: break;
+	case CU_JIT_INPUT_LIBRARY: return add_library(state, data, size);
 	case CU_JIT_INPUT_CUBIN:
-	case CU_JIT_INPUT_LIBRARY:
 	case CU_JIT_INPUT_NVVM:
 		snprintf(line, sizeof(line), "link: %s: only PTX can be linked",
 			name ? name : "input");
 		jit_log_error(&state->log, line);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (type == CU_JIT_INPUT_OBJECT && fatbin_of_object(data, size, &room)) {
+		data = (void *)(uintptr_t)fatbin_of_object(data, size, &room);
+		size = room;
 	}
 	ret = soft_image_read(data, size, &image, &state->log);
 	if (!ret && !image.text) {
@@ -127,6 +162,27 @@ CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 	return cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
 }
 
+/* Takes from the libraries what is missing, until nothing is or they do not have it. */
+static CUresult take_from_libraries(
+	struct CUlinkState_st *state, const char **missing, size_t *n)
+{
+	struct link_text *libraries = &state->libraries;
+
+	while ((*missing = link_text_missing(&state->text, n))) {
+		size_t i = 0;
+
+		while (i < libraries->count &&
+			!link_text_defines(libraries->inputs[i], *missing, *n))
+			i++;
+		if (i == libraries->count)
+			return CUDA_SUCCESS;
+		if (!link_text_add(
+			    &state->text, libraries->inputs[i], strlen(libraries->inputs[i])))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
 /* The image is the linked PTX; cuModuleLoadData takes it.  It lives as long as the state. */
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
@@ -139,7 +195,9 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 		return ret;
 	if (!cubinOut || !state->count)
 		return CUDA_ERROR_INVALID_VALUE;
-	missing = link_text_missing(&state->text, &n);
+	ret = take_from_libraries(state, &missing, &n);
+	if (ret)
+		return ret;
 	if (missing) {
 		snprintf(line, sizeof(line), "link: undefined reference to '%.*s'",
 			(int)(n < 150 ? n : 150), missing);
@@ -147,7 +205,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (!state->result)
-		state->result = link_text_finish(&state->text);
+		state->result = link_text_finish(&state->text, state->log.max_registers);
 	if (!state->result)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*cubinOut = state->result;
@@ -164,6 +222,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 		return ret;
 	object_remove(state);
 	link_text_fini(&state->text);
+	link_text_fini(&state->libraries);
 	free(state->result);
 	free(state);
 	return CUDA_SUCCESS;

@@ -6,6 +6,8 @@
  */
 #include "softgpu/driver/link_text.h"
 
+#include "softgpu/ptx/ptx.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,11 +283,16 @@ bool link_text_add(struct link_text *text, const char *input, size_t n)
 	return true;
 }
 
-char *link_text_finish(const struct link_text *text)
+char *link_text_finish(const struct link_text *text, unsigned max_registers)
 {
 	struct out out = {0};
+	char limit[64];
 
 	put(&out, "", 0);
+	if (max_registers)
+		put(&out, limit,
+			(size_t)snprintf(limit, sizeof(limit), PTX_PRAGMA_REGISTERS " %u\";\n",
+				max_registers));
 	for (size_t i = 0; i < text->count && !out.failed; i++)
 		put_input(&out, text, i);
 	if (out.failed) {
@@ -293,17 +300,6 @@ char *link_text_finish(const struct link_text *text)
 		return NULL;
 	}
 	return out.text;
-}
-
-/* What the device brings: see softgpu/ptx/parse/parse.c. */
-static bool built_in(const struct statement *s)
-{
-	static const char *const names[] = {"vprintf", "__assertfail", "malloc", "free"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (is(s->name, s->name + s->name_size, names[i]))
-			return true;
-	return false;
 }
 
 const char *link_text_missing(const struct link_text *text, size_t *n)
@@ -314,7 +310,8 @@ const char *link_text_missing(const struct link_text *text, size_t *n)
 
 			at = s.end;
 			/* An input's own definition may stand behind its prototype. */
-			if (s.name && s.function && s.external && !built_in(&s) &&
+			if (s.name && s.function && s.external &&
+				!ptx_provides(s.name, s.name_size) &&
 				!defined(text, 0, text->count, text->count, &s,
 					SHARED | STRONG | PRIVATE)) {
 				*n = s.name_size;
@@ -322,6 +319,19 @@ const char *link_text_missing(const struct link_text *text, size_t *n)
 			}
 		}
 	return NULL;
+}
+
+bool link_text_defines(const char *input, const char *name, size_t n)
+{
+	while (*skip(input)) {
+		struct statement s = statement(input);
+
+		if (s.function && !s.external && s.shared && s.name_size == n &&
+			!memcmp(s.name, name, n))
+			return true;
+		input = s.end;
+	}
+	return false;
 }
 
 void link_text_fini(struct link_text *text)

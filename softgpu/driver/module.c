@@ -137,6 +137,8 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 		 * compiler would use; what may be launched must fit. */
 		if (function->info.registers > REGISTERS_PER_SM / THREADS_PER_BLOCK)
 			function->info.registers = REGISTERS_PER_SM / THREADS_PER_BLOCK;
+		if (log && log->max_registers && function->info.registers > log->max_registers)
+			function->info.registers = log->max_registers;
 		if (function->info.static_shared < SHARED_PER_BLOCK)
 			function->max_dynamic_shared =
 				(int)(SHARED_PER_BLOCK - function->info.static_shared);

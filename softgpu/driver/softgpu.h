@@ -419,6 +419,7 @@ struct jit_log {
 	char *error, *info;
 	size_t error_room, info_room;
 	void **error_used, **info_used;
+	unsigned max_registers; /* CU_JIT_MAX_REGISTERS; 0: no limit */
 };
 void jit_log_init(
 	struct jit_log *log, unsigned count, const CUjit_option *options, void **values);
@@ -428,6 +429,8 @@ CUresult module_from_text(struct CUctx_st *context, const char *text, size_t n,
 CUresult module_from_names(
 	struct CUctx_st *context, const char *names, size_t size, struct CUmod_st **module);
 void module_free(struct CUmod_st *module);
+/* The part that PTX is chosen for. */
+#define IMAGE_ARCH 80
 /* The bytes of an image that may be a fat binary, an ELF file or PTX text: what to load. */
 struct image {
 	char *text; /* PTX, NUL-terminated, malloc'ed; or NULL */

@@ -107,7 +107,7 @@ struct ptx_function {
 	uint32_t nparams, nrets;
 	uint32_t *callees;
 	uint32_t ncallees;
-	unsigned max_threads, required[3], cluster[3];
+	unsigned max_threads, max_registers, required[3], cluster[3];
 	int bad_line; /* 0, or where the first instruction that is not served stands */
 	char *bad_text;
 	uint8_t visit;
@@ -146,6 +146,7 @@ struct ptx_module {
 	uint64_t workspace; /* PTX_WORKSPACES of PTX_WORKSPACE bytes, for grid-wide barriers */
 	struct ptx_heap *heap; /* behind the variables, where the module calls malloc */
 	int version, target;
+	unsigned max_registers; /* 0: no limit */
 };
 
 /* Registers of one call of a function by some lanes of a warp. */

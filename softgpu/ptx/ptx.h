@@ -68,6 +68,13 @@ struct ptx_module *ptx_module_load(
 	const char *text, size_t n, ptx_allocate allocate, void *arg, struct ptx_error *error);
 void ptx_module_free(struct ptx_module *module); /* globals' memory stays the caller's */
 
+/* At the head of a module, a number, "; and a line's end behind it: so many registers a thread
+ * at most, in what ptx_kernel_info tells. */
+#define PTX_PRAGMA_REGISTERS ".pragma \"vcuda registers"
+
+/* Whether modules may call the function without a definition of it. */
+bool ptx_provides(const char *name, size_t n);
+
 /* The block of globals that `allocate` gave (0, 0 where there are none). */
 uint64_t ptx_module_block(const struct ptx_module *module, size_t *size);
 /* A global's or constant's address and size; false where there is none of that name. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fuzz target: any bytes as a fat binary, and as a machine code file.
+ * Fuzz target: any bytes as a fat binary, as a machine code file, and as an archive.
  */
 #include "softgpu/driver/fatbin.h"
 
@@ -19,6 +19,19 @@ static void machine_code(const void *bytes, size_t n)
 	free(fatbin_elf_kernels(bytes, n, &size));
 }
 
+static void archive(const void *bytes, size_t n)
+{
+	const void *member, *fat;
+	struct fatbin_entry entry;
+	size_t at = 0, size, room;
+
+	while (fatbin_archive_next(bytes, n, &at, &member, &size)) {
+		fat = fatbin_of_object(member, size, &room);
+		if (fat && soft_fatbin_size(fat, room))
+			fatbin_pick_ptx(fat, soft_fatbin_size(fat, room), 80, &entry);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	struct fatbin_entry entry;
@@ -35,5 +48,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	fatbin_pick_ptx(bytes, n, 80, &entry);
 	fatbin_pick_elf(bytes, n, &entry);
 	machine_code(bytes, n);
+	archive(bytes, n);
 	return 0;
 }

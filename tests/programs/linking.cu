@@ -144,6 +144,39 @@ static void refused()
 	DRIVER(cuLinkDestroy(state));
 }
 
+/* 60 values that are all needed before the first is stored: how many registers a thread gets. */
+static int registers(unsigned limit)
+{
+	CUjit_option options[] = {CU_JIT_MAX_REGISTERS};
+	void *values[] = {(void *)(size_t)limit};
+	std::string text = HEAD ".visible .entry many(.param .u64 at)\n{\n.reg .b32 %r<60>;\n"
+				".reg .b64 %rd;\nld.param.u64 %rd, [at];\ncvta.to.global.u64 %rd, %rd;\n";
+	CUlinkState state;
+	CUmodule module;
+	CUfunction many;
+	void *image;
+	size_t size;
+	int count;
+
+	for (int i = 0; i < 60; i++)
+		text += "ld.volatile.global.u32 %r" + std::to_string(i) + ", [%rd+" +
+			std::to_string(4 * i) + "];\n";
+	for (int i = 0; i < 60; i++)
+		text += "st.volatile.global.u32 [%rd+" + std::to_string(4 * i) + "], %r" +
+			std::to_string(59 - i) + ";\n";
+	text += "ret;\n}\n";
+	DRIVER(cuLinkCreate(limit ? 1 : 0, options, values, &state));
+	DRIVER(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)text.c_str(), text.size() + 1, "many",
+		0, NULL, NULL));
+	DRIVER(cuLinkComplete(state, &image, &size));
+	DRIVER(cuModuleLoadData(&module, image));
+	DRIVER(cuModuleGetFunction(&many, module, "many"));
+	DRIVER(cuFuncGetAttribute(&count, CU_FUNC_ATTRIBUTE_NUM_REGS, many));
+	DRIVER(cuModuleUnload(module));
+	DRIVER(cuLinkDestroy(state));
+	return count;
+}
+
 int main()
 {
 	CUdevice device;
@@ -156,5 +189,7 @@ int main()
 	from_memory();
 	from_file();
 	refused();
+	CHECK(registers(0) >= 60);
+	CHECK(registers(40) <= 40);
 	return 0;
 }

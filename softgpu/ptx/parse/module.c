@@ -83,6 +83,11 @@ struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, const char
 	return NULL;
 }
 
+static unsigned at_most(unsigned registers, unsigned limit)
+{
+	return limit && limit < registers ? limit : registers;
+}
+
 void ptx_kernel_info(const struct ptx_kernel *kernel, struct ptx_kernel_info *info)
 {
 	const struct ptx_function *f = kernel->function;
@@ -106,6 +111,8 @@ void ptx_kernel_info(const struct ptx_kernel *kernel, struct ptx_kernel_info *in
 	/* So many that a block of max_threads fits the 64 Ki registers of a multiprocessor. */
 	while (info->registers * info->max_threads > 65536)
 		info->registers = 65536 / info->max_threads;
+	info->registers = at_most(info->registers, f->max_registers);
+	info->registers = at_most(info->registers, module->max_registers);
 	memcpy(info->required, f->required, sizeof(info->required));
 	memcpy(info->cluster, f->cluster, sizeof(info->cluster));
 }

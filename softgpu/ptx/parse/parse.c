@@ -85,16 +85,6 @@ static void past_group(struct ptx_build *b)
 	ptx_scan_past(&b->scan, ')');
 }
 
-static const struct {
-	const char *name;
-	enum ptx_builtin builtin;
-} builtins[] = {
-	{"vprintf", PTX_VPRINTF},
-	{"__assertfail", PTX_ASSERTFAIL},
-	{"malloc", PTX_MALLOC},
-	{"free", PTX_FREE},
-};
-
 static uint32_t find_or_add_function(struct ptx_build *b, struct ptx_word word)
 {
 	struct ptx_module *module = b->module;
@@ -110,9 +100,7 @@ static uint32_t find_or_add_function(struct ptx_build *b, struct ptx_word word)
 	f = &module->functions[module->nfunctions];
 	memset(f, 0, sizeof(*f));
 	f->name = strndup(word.p, word.n);
-	for (size_t k = 0; k < sizeof(builtins) / sizeof(builtins[0]); k++)
-		if (ptx_word_is(word, builtins[k].name))
-			f->builtin = builtins[k].builtin;
+	f->builtin = ptx_provided_builtin(word);
 	symbol = ptx_build_symbol(b, word, PTX_SYM_FUNCTION);
 	symbol->value = module->nfunctions++;
 	return (uint32_t)symbol->value;
@@ -145,9 +133,11 @@ static void read_tuning(struct ptx_build *b, struct ptx_function *f)
 				product < PTX_MAX_THREADS ? (unsigned)product : PTX_MAX_THREADS;
 			if (word.p[0] == 'r')
 				memcpy(f->required, v, sizeof(v));
+		} else if (ptx_word_is(word, "maxnreg")) {
+			f->max_registers = (unsigned)ptx_read_int(b);
 		} else if (ptx_word_is(word, "reqnctapercluster")) {
 			read_three(b, f->cluster);
-		} else if (ptx_word_is(word, "minnctapersm") || ptx_word_is(word, "maxnreg") ||
+		} else if (ptx_word_is(word, "minnctapersm") ||
 			   ptx_word_is(word, "maxnctapersm") ||
 			   ptx_word_is(word, "maxclusterrank") ||
 			   ptx_word_is(word, "abi_preserve") ||
@@ -403,6 +393,23 @@ static bool read_version(struct ptx_build *b, struct ptx_word text)
 	return b->module->version != 0;
 }
 
+/* Of the pragmas of a module only our own means anything. */
+static void read_pragma(struct ptx_build *b)
+{
+	static const char own[] = PTX_PRAGMA_REGISTERS;
+	const size_t n = strlen(strchr(own, '"'));
+	struct ptx_scan *s = &b->scan, start;
+
+	ptx_scan_skip(s);
+	start = *s;
+	if ((size_t)(s->end - s->p) > n && !memcmp(s->p, strchr(own, '"'), n)) {
+		s->p += n;
+		b->module->max_registers = (unsigned)ptx_read_int(b);
+		*s = start;
+	}
+	ptx_scan_past(s, ';');
+}
+
 static void read_module(struct ptx_build *b)
 {
 	struct ptx_scan *s = &b->scan;
@@ -458,7 +465,9 @@ static void read_module(struct ptx_build *b)
 		} else if (ptx_word_is(word, "file") || ptx_word_is(word, "loc")) {
 			while (s->p < s->end && *s->p != '\n')
 				s->p++;
-		} else if (ptx_word_is(word, "pragma") || ptx_word_is(word, "alias")) {
+		} else if (ptx_word_is(word, "pragma")) {
+			read_pragma(b);
+		} else if (ptx_word_is(word, "alias")) {
 			ptx_scan_past(s, ';');
 		} else {
 			ptx_build_fail(
@@ -468,6 +477,21 @@ static void read_module(struct ptx_build *b)
 	}
 	if (!b->module->version)
 		ptx_build_fail(b, 1, "not PTX: no .version");
+}
+
+/* What is declared, not defined, and provided in PTX; its lines are no line of the module. */
+static void read_provided(struct ptx_build *b)
+{
+	for (uint32_t k = 0; k < b->module->nfunctions; k++) {
+		const char *name = b->module->functions[k].name;
+		const char *text;
+
+		text = ptx_provided_text((struct ptx_word){name, (uint32_t)strlen(name)});
+		if (!text || b->module->functions[k].is_defined)
+			continue;
+		b->scan = (struct ptx_scan){text, text + strlen(text), 0};
+		read_module(b);
+	}
 }
 
 struct ptx_module *ptx_parse(
@@ -491,6 +515,7 @@ struct ptx_module *ptx_parse(
 	module->dynamic_align = 16;
 	if (!setjmp(b->failed)) {
 		read_module(b);
+		read_provided(b);
 		ptx_link_module(b, allocate, arg);
 		ptx_link_kernels(b);
 		ok = true;

@@ -50,6 +50,11 @@ void ptx_variable_shared(struct ptx_build *b, bool is_extern);
 void ptx_variable_registers(struct ptx_build *b);
 void ptx_variable_frame(struct ptx_build *b);
 
+/* Functions that no module brings (provided.c): in C, or as the text of a module; NULL: not
+ * that one. */
+enum ptx_builtin ptx_provided_builtin(struct ptx_word name);
+const char *ptx_provided_text(struct ptx_word name);
+
 /* Takes the block of variables from `allocate`, fills it, and writes final addresses. */
 void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg);
 /* The list of kernels, and how much local memory each function needs. */
