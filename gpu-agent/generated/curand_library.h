@@ -40,5 +40,6 @@ extern const struct plain_library curand_plain; /* its stanza's */
 CUresult serve_curandCreatePoissonDistribution(struct worker *w, struct request *r);
 CUresult serve_curandDestroyDistribution(struct worker *w, struct request *r);
 CUresult serve_curandGetDirectionVectors32(struct worker *w, struct request *r);
+CUresult serve_curandGetVersion(struct worker *w, struct request *r);
 
 #endif

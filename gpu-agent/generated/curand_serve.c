@@ -402,6 +402,10 @@ static const struct serve_entry entries[] = {
 		sizeof(struct wire_curandGetDirectionVectors32),
 		sizeof(struct wire_curandGetDirectionVectors32_reply), SERVE_LIBRARY,
 		serve_curandGetDirectionVectors32, "curandGetDirectionVectors32"},
+	[OP_curandGetVersion - 2500] = {OP_curandGetVersion,
+		sizeof(struct wire_curandGetVersion),
+		sizeof(struct wire_curandGetVersion_reply), SERVE_CALL | SERVE_SLOW,
+		serve_curandGetVersion, "curandGetVersion"},
 };
 
 const struct serve_entry *curand_serve_find(uint16_t op)

@@ -29,6 +29,7 @@ enum curand_op {
 	OP_curandGeneratePoissonMethod = 2518,
 	OP_curandGenerateSeeds = 2519,
 	OP_curandGetDirectionVectors32 = 2520,
+	OP_curandGetVersion = 2521,
 };
 
 #endif

@@ -88,4 +88,15 @@ struct wire_curandDestroyDistribution_reply {
 	struct library_reply plain;
 };
 
+/* What curandGetVersion and curandGetProperty tell. */
+struct wire_curandGetVersion {
+	uint32_t major;
+	uint32_t reserved;
+};
+struct wire_curandGetVersion_reply {
+	struct library_reply plain;
+	int32_t version;
+	uint32_t reserved;
+};
+
 #endif

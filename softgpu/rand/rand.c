@@ -13,8 +13,8 @@
 #include "softgpu/rand/rand.h"
 
 #define RAND_EXPORT __attribute__((visibility("default")))
-#define RAND_VERSION 10401
-#define METHOD_FAST 9 /* CURAND_DEVICE_API, and … */
+#define RAND_VERSION 10400 /* of CUDA 13.0 */
+#define METHOD_FAST 9	   /* CURAND_DEVICE_API, and … */
 #define METHOD_GAUSS 11
 
 struct generator {

@@ -172,9 +172,23 @@ static void discrete(void)
 	RAND_IS(curandCreatePoissonDistribution(0, &made[0]), CURAND_STATUS_OUT_OF_RANGE);
 }
 
+/* Both say the same, before CUDA is used and after. */
+static void version(void)
+{
+	int number = 0, parts[3] = {0};
+
+	RAND(curandGetVersion(&number));
+	for (int i = 0; i < 3; i++)
+		RAND(curandGetProperty((libraryPropertyType)i, &parts[i]));
+	if (number < 10000 || parts[0] * 1000 + parts[1] * 100 + parts[2] != number)
+		DIE("version %d, but parts %d %d %d", number, parts[0], parts[1], parts[2]);
+}
+
 int main(void)
 {
+	version();
 	CUDA(cudaMalloc(&device, sizeof(host)));
+	version();
 	every_generator(false);
 	every_generator(true);
 	streams();

@@ -22,6 +22,7 @@ TESTS = {f"{abi}-{way}": f"numbers and statuses of cuRAND {where} are an H200's,
          for abi in (12, 13) for way, where in (("device", "on the device"), ("host", "on the host"))}
 # What a generator on the host refuses, and one on the device does not.
 HOST_REFUSES = re.compile("ordering=104|type=142 ordering=100|^refusals")
+VERSION = 10400  # of the software GPU's library; the front stands for another
 
 
 def read(lines):
@@ -95,6 +96,8 @@ def check(build, name):
                          timeout=110)
     mine = read(got.stdout.splitlines())
     wrong, compared = [], 0
+    if f"version 0:{VERSION} " not in got.stdout:
+        wrong.append(f"curandGetVersion does not tell the agent's library's, {VERSION}")
     for case, rows in theirs.items():
         if way == "host" and HOST_REFUSES.search(case):
             continue

@@ -11,22 +11,47 @@
 #include "shim/generated/curand_hand.h"
 #include "shim/libraries/common/plain.h"
 
-/* Asked without a generator, so maybe before there is an agent: what this front stands for. */
-static const int version[] = {10, 4, 1};
+/* What this front stands for, where there is no agent to ask. */
+#define FRONT_VERSION 10401
+
+/* That of the agent's library, once the program has begun to use CUDA: to begin it here would
+ * be seen after a fork. */
+static int version_get(void)
+{
+	static _Atomic int known;
+	struct wire_curandGetVersion body = {.major = VCUDA_ABI};
+	struct wire_curandGetVersion_reply reply = {0};
+	int version = atomic_load(&known);
+	CUcontext context;
+
+	if (version)
+		return version;
+	if (cuCtxGetCurrent(&context) ||
+		front_ask(OP_curandGetVersion, &body, sizeof(body), &reply, sizeof(reply)) ||
+		reply.plain.status || reply.version <= 0)
+		return FRONT_VERSION;
+	atomic_store(&known, reply.version);
+	return reply.version;
+}
 
 curandStatus_t hand_curandGetVersion(int *to)
 {
 	if (!to)
 		return CURAND_STATUS_OUT_OF_RANGE;
-	*to = version[0] * 1000 + version[1] * 100 + version[2];
+	*to = version_get();
 	return CURAND_STATUS_SUCCESS;
 }
 
 curandStatus_t hand_curandGetProperty(libraryPropertyType type, int *value)
 {
-	if ((unsigned)type >= sizeof(version) / sizeof(version[0]) || !value)
+	int version;
+
+	if ((unsigned)type > PATCH_LEVEL || !value)
 		return CURAND_STATUS_OUT_OF_RANGE;
-	*value = version[type];
+	version = version_get();
+	*value = type == MAJOR_VERSION	 ? version / 1000
+		 : type == MINOR_VERSION ? version / 100 % 10
+					 : version % 100;
 	return CURAND_STATUS_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is written by hand of cuRAND on the worker: its tables, and distributions, which are
- * device memory of the library's that kernels read.
+ * What is written by hand of cuRAND on the worker: its version, its tables, and distributions,
+ * which are device memory of the library's that kernels read.
  */
 #include <stdlib.h>
 
@@ -13,6 +13,20 @@
 
 /* Of the session: only what was made may be destroyed. */
 static curandDiscreteDistribution_t distributions[DISTRIBUTIONS];
+
+CUresult serve_curandGetVersion(struct worker *w, struct request *r)
+{
+	const struct wire_curandGetVersion *req = (const void *)r->body;
+	struct wire_curandGetVersion_reply *answer = (void *)r->answer;
+	const struct curand_library *l = plain_open(w, r, &curand_plain, req->major);
+
+	if (!l)
+		return r->refused;
+	if (!l->curandGetVersion)
+		return worker_lacks(w, "curandGetVersion");
+	answer->plain.status = (uint32_t)l->curandGetVersion(&answer->version);
+	return CUDA_SUCCESS;
+}
 
 static int table_of(const struct curand_library *l, uint32_t table, const void **from)
 {
