@@ -792,6 +792,8 @@ static const struct serve_entry entries[] = {
 	{OP_vcudaGraphAttribute, sizeof(struct wire_vcudaGraphAttribute),
 	 sizeof(struct wire_vcudaGraphAttribute_reply), SERVE_CALL, serve_vcudaGraphAttribute,
 	 "vcudaGraphAttribute"},
+	{OP_vcudaCaptureEmpty, sizeof(struct wire_vcudaCaptureEmpty), 0,
+	 SERVE_POST | SERVE_CALL, serve_vcudaCaptureEmpty, "vcudaCaptureEmpty"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, run_cuCtxSetLimit,
 	 "cuCtxSetLimit"},

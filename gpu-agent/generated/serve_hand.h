@@ -76,6 +76,7 @@ CUresult serve_vcudaGreenSplit(struct worker *w, struct request *r);
 CUresult serve_vcudaGreenDescriptor(struct worker *w, struct request *r);
 CUresult serve_vcudaGreenCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaGraphAttribute(struct worker *w, struct request *r);
+CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);

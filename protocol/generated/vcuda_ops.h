@@ -75,6 +75,7 @@ enum vcuda_op {
 	OP_vcudaGreenDescriptor = 112,
 	OP_vcudaGreenCreate = 113,
 	OP_vcudaGraphAttribute = 130,
+	OP_vcudaCaptureEmpty = 131,
 };
 
 #endif

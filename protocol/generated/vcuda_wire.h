@@ -791,4 +791,13 @@ struct wire_vcudaGraphAttribute_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphAttribute_reply) == 8, "");
 
+/* post 131 */
+struct wire_vcudaCaptureEmpty {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t node;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureEmpty) == 24, "");
+
 #endif

@@ -18,6 +18,7 @@
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
+#include "shim/driver/graph/memory_node.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/driver/order.h"
 #include "shim/driver/stream.h"
@@ -120,6 +121,7 @@ static CUresult context_reset(struct context *primary)
 		return status;
 	memory_reset(primary->device, vmm_reset(primary->device));
 	pool_reset(primary->device);
+	graph_memory_reset(primary->device);
 	coredump_drop(primary);
 	module_reset(primary);
 	stream_reset(primary);

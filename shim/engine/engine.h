@@ -23,34 +23,35 @@
 /* Every lock of the shim, in the order in which a thread takes them: under a lock only those
  * further down (lock.h says how that is checked). */
 enum lock_rank {
-	LOCK_REGISTER,	 /* runtime/register.c: the table of what programs registered */
-	LOCK_BINARY,	 /* of one registered binary: one thread loads it */
-	LOCK_PRIMARY,	 /* runtime/runtime.c: one thread retains the primary context */
-	LOCK_PLAN,	 /* libraries/cudnn/plan.c: the plans that are kept */
-	LOCK_INIT,	 /* driver/init.c: one thread attaches and opens the session */
-	LOCK_CAPTURE,	 /* driver/graph/capture.c: the captures */
-	LOCK_LIBRARY,	 /* of one library: its kernels and globals */
-	LOCK_MODULE,	 /* of one module: its functions and globals */
-	LOCK_AHEAD,	 /* driver/stream.c: one thread makes a context's stream */
-	LOCK_CONTEXT,	 /* driver/context.c: the contexts */
-	LOCK_POOL,	 /* driver/memory/pool.c */
-	LOCK_IPC,	 /* driver/memory/ipc.c: memory of other processes */
-	LOCK_VMM,	 /* driver/memory/vmm.c: handles and mappings */
-	LOCK_MEMORY,	 /* driver/memory/heap.c: windows, allocations */
-	LOCK_MANAGED,	 /* driver/memory/managed.c: managed memory */
-	LOCK_HOST,	 /* driver/memory/host.c: pinned memory */
-	LOCK_OUTPUT,	 /* driver/output.c: what kernels print */
-	LOCK_CALLBACK,	 /* driver/callback.c: host functions */
-	LOCK_DUE,	 /* driver/graph/user_object.c: destructors that are due */
-	LOCK_ORDER,	 /* driver/order.c: which streams wait for which */
-	LOCK_COMPLETION, /* engine/completion.c: counters that are given out */
-	LOCK_BOUNCE,	 /* engine/bounce.c: where answers' payloads land */
-	LOCK_CACHE,	 /* engine/cache.c: answers that are remembered */
-	LOCK_HANDLES,	 /* engine/handle.c */
-	LOCK_SETTINGS,	 /* driver/coredump.c */
-	LOCK_LOGS,	 /* driver/logs.c */
-	LOCK_SOCKET,	 /* engine/session.h: one request of the sidecar at a time */
-	LOCK_RING,	 /* engine/ring.c: one thread posts; no pthread mutex */
+	LOCK_REGISTER,	   /* runtime/register.c: the table of what programs registered */
+	LOCK_BINARY,	   /* of one registered binary: one thread loads it */
+	LOCK_PRIMARY,	   /* runtime/runtime.c: one thread retains the primary context */
+	LOCK_PLAN,	   /* libraries/cudnn/plan.c: the plans that are kept */
+	LOCK_INIT,	   /* driver/init.c: one thread attaches and opens the session */
+	LOCK_CAPTURE,	   /* driver/graph/capture.c: the captures */
+	LOCK_LIBRARY,	   /* of one library: its kernels and globals */
+	LOCK_MODULE,	   /* of one module: its functions and globals */
+	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
+	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
+	LOCK_POOL,	   /* driver/memory/pool.c */
+	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
+	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */
+	LOCK_MEMORY,	   /* driver/memory/heap.c: windows, allocations */
+	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */
+	LOCK_HOST,	   /* driver/memory/host.c: pinned memory */
+	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
+	LOCK_CALLBACK,	   /* driver/callback.c: host functions */
+	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
+	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
+	LOCK_ORDER,	   /* driver/order.c: which streams wait for which */
+	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
+	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads land */
+	LOCK_CACHE,	   /* engine/cache.c: answers that are remembered */
+	LOCK_HANDLES,	   /* engine/handle.c */
+	LOCK_SETTINGS,	   /* driver/coredump.c */
+	LOCK_LOGS,	   /* driver/logs.c */
+	LOCK_SOCKET,	   /* engine/session.h: one request of the sidecar at a time */
+	LOCK_RING,	   /* engine/ring.c: one thread posts; no pthread mutex */
 	LOCK_RANKS,
 };
 

@@ -243,6 +243,14 @@ CUresult hand_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 CUresult hand_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies,
+		CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
+CUresult hand_cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
+		CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
+CUresult hand_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr);
+CUresult hand_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out);
 CUresult hand_cuDeviceGraphMemTrim(CUdevice device);
 CUresult hand_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
 		void *value);

@@ -600,6 +600,17 @@ STUB(ready, cuGraphBatchMemOpNodeSetParams, hand_cuGraphBatchMemOpNodeSetParams,
 STUB(ready, cuGraphExecBatchMemOpNodeSetParams, hand_cuGraphExecBatchMemOpNodeSetParams,
 	(CUgraphExec hGraphExec, CUgraphNode hNode,
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams), (hGraphExec, hNode, nodeParams));
+STUB(ready, cuGraphAddMemAllocNode, hand_cuGraphAddMemAllocNode, (CUgraphNode *phGraphNode,
+	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+	CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams), (phGraphNode, hGraph, dependencies,
+	numDependencies, nodeParams));
+STUB(ready, cuGraphMemAllocNodeGetParams, hand_cuGraphMemAllocNodeGetParams, (CUgraphNode hNode,
+	CUDA_MEM_ALLOC_NODE_PARAMS *params_out), (hNode, params_out));
+STUB(ready, cuGraphAddMemFreeNode, hand_cuGraphAddMemFreeNode, (CUgraphNode *phGraphNode,
+	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+	CUdeviceptr dptr), (phGraphNode, hGraph, dependencies, numDependencies, dptr));
+STUB(ready, cuGraphMemFreeNodeGetParams, hand_cuGraphMemFreeNodeGetParams, (CUgraphNode hNode,
+	CUdeviceptr *dptr_out), (hNode, dptr_out));
 STUB(ready, cuDeviceGraphMemTrim, hand_cuDeviceGraphMemTrim, (CUdevice device), (device));
 STUB(ready, cuDeviceGetGraphMemAttribute, hand_cuDeviceGetGraphMemAttribute, (CUdevice device,
 	CUgraphMem_attribute attr, void *value), (device, attr, value));
@@ -1909,13 +1920,6 @@ REFUSED(cuSignalExternalSemaphoresAsync);
 REFUSED(cuSignalExternalSemaphoresAsync_ptsz);
 REFUSED(cuWaitExternalSemaphoresAsync);
 REFUSED(cuWaitExternalSemaphoresAsync_ptsz);
-#undef WHY
-
-#define WHY "graphs that own memory: not served"
-REFUSED(cuGraphAddMemAllocNode);
-REFUSED(cuGraphMemAllocNodeGetParams);
-REFUSED(cuGraphAddMemFreeNode);
-REFUSED(cuGraphMemFreeNodeGetParams);
 #undef WHY
 
 #define WHY "new in CUDA 13: not served yet"

@@ -659,6 +659,41 @@ cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_
 	return RUNTIME_DRIVER(cuGraphEventWaitNodeSetEvent((CUgraphNode)node, (CUevent)event));
 }
 
+_Static_assert(sizeof(cudaGraphNode_t) == sizeof(CUgraphNode), "");
+_Static_assert(sizeof(cudaGraphNode_t) == sizeof(CUgraphNode), "");
+_Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "");
+cudaError_t hand_cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		struct cudaMemAllocNodeParams *nodeParams)
+{
+	return RUNTIME_DRIVER(cuGraphAddMemAllocNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies,
+		(CUDA_MEM_ALLOC_NODE_PARAMS *)nodeParams));
+}
+
+_Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "");
+cudaError_t hand_cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
+		struct cudaMemAllocNodeParams *params_out)
+{
+	return RUNTIME_DRIVER(cuGraphMemAllocNodeGetParams((CUgraphNode)node,
+		(CUDA_MEM_ALLOC_NODE_PARAMS *)params_out));
+}
+
+_Static_assert(sizeof(cudaGraphNode_t) == sizeof(CUgraphNode), "");
+_Static_assert(sizeof(cudaGraphNode_t) == sizeof(CUgraphNode), "");
+cudaError_t hand_cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr)
+{
+	return RUNTIME_DRIVER(cuGraphAddMemFreeNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+		(const CUgraphNode *)pDependencies, numDependencies, (CUdeviceptr)dptr));
+}
+
+cudaError_t hand_cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out)
+{
+	return RUNTIME_DRIVER(cuGraphMemFreeNodeGetParams((CUgraphNode)node,
+		(CUdeviceptr *)dptr_out));
+}
+
 cudaError_t hand_cudaDeviceGraphMemTrim(int device)
 {
 	CUdevice device_found;

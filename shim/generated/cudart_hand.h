@@ -300,6 +300,14 @@ cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGrap
 		cudaEvent_t event);
 cudaError_t hand_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
 cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t hand_cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies,
+		struct cudaMemAllocNodeParams *nodeParams);
+cudaError_t hand_cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
+		struct cudaMemAllocNodeParams *params_out);
+cudaError_t hand_cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr);
+cudaError_t hand_cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out);
 cudaError_t hand_cudaDeviceGraphMemTrim(int device);
 cudaError_t hand_cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
 		void *value);

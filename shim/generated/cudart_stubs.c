@@ -382,6 +382,17 @@ STUB(cudaGraphEventWaitNodeGetEvent, hand_cudaGraphEventWaitNodeGetEvent, (cudaG
 	cudaEvent_t *event_out), (node, event_out))
 STUB(cudaGraphEventWaitNodeSetEvent, hand_cudaGraphEventWaitNodeSetEvent, (cudaGraphNode_t node,
 	cudaEvent_t event), (node, event))
+STUB(cudaGraphAddMemAllocNode, hand_cudaGraphAddMemAllocNode, (cudaGraphNode_t *pGraphNode,
+	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	struct cudaMemAllocNodeParams *nodeParams), (pGraphNode, graph, pDependencies,
+	numDependencies, nodeParams))
+STUB(cudaGraphMemAllocNodeGetParams, hand_cudaGraphMemAllocNodeGetParams, (cudaGraphNode_t node,
+	struct cudaMemAllocNodeParams *params_out), (node, params_out))
+STUB(cudaGraphAddMemFreeNode, hand_cudaGraphAddMemFreeNode, (cudaGraphNode_t *pGraphNode,
+	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	void *dptr), (pGraphNode, graph, pDependencies, numDependencies, dptr))
+STUB(cudaGraphMemFreeNodeGetParams, hand_cudaGraphMemFreeNodeGetParams, (cudaGraphNode_t node,
+	void *dptr_out), (node, dptr_out))
 STUB(cudaDeviceGraphMemTrim, hand_cudaDeviceGraphMemTrim, (int device), (device))
 STUB(cudaDeviceGetGraphMemAttribute, hand_cudaDeviceGetGraphMemAttribute, (int device,
 	enum cudaGraphMemAttributeType attr, void *value), (device, attr, value))
@@ -1131,13 +1142,6 @@ REFUSED(cudaVDPAUGetDevice)
 REFUSED(cudaVDPAUSetVDPAUDevice)
 REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
 REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
-#undef WHY
-
-#define WHY "graphs that own memory: not served"
-REFUSED(cudaGraphAddMemAllocNode)
-REFUSED(cudaGraphMemAllocNodeGetParams)
-REFUSED(cudaGraphAddMemFreeNode)
-REFUSED(cudaGraphMemFreeNodeGetParams)
 #undef WHY
 
 #define WHY "new in CUDA 13.5: not served yet"

@@ -287,3 +287,32 @@ CUresult serve_vcudaCaptureUpdate(struct worker *w, struct request *r)
 	free(nodes);
 	return status;
 }
+
+CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureEmpty *req = (const void *)r->body;
+	CUstream stream = worker_stream(w, r, req->stream);
+	struct worker_graph *graph = graph_of(w, r, req->graph);
+	const CUgraphNode *after;
+	CUgraphNode node = NULL;
+	CUgraph actual;
+	size_t count = 0;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!w->captures || req->node != graph->count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!w->cuda.cuStreamUpdateCaptureDependencies_v2)
+		return worker_lacks(w, "cuStreamUpdateCaptureDependencies");
+	status = capture_graph(w, stream, &actual, &after, &count);
+	if (!status && actual != graph->graph)
+		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		status = w->cuda.cuGraphAddEmptyNode(&node, actual, after, count);
+	if (!status)
+		status = w->cuda.cuStreamUpdateCaptureDependencies_v2(
+			stream, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	/* The number is taken all the same: the app counts on. */
+	return graph_add_number(graph, node) ? status : CUDA_ERROR_OUT_OF_MEMORY;
+}

@@ -128,6 +128,9 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 		p->event = worker_handle(w, r, number->number, KIND_CUevent);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: params_batch(w, r, bytes, n, p); break;
+	/* The shim's own matter, but for their place: an empty node stands for them. */
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 	case CU_GRAPH_NODE_TYPE_EMPTY: params_of(r, bytes, n, 0); break;
 	default: worker_refuse(r, CUDA_ERROR_NOT_SUPPORTED); break;
 	}

@@ -183,6 +183,8 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 
 	if (!phGraphClone || !graph || graph->capturing)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (graph->has_memory)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	clone = graph_new();
 	if (!clone)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -269,32 +271,4 @@ CUresult hand_cuGraphDestroy(CUgraph hGraph)
 	graph_free(graph);
 	(void)graph_gone(handle); /* behind a fault it goes all the same, as natively */
 	return CUDA_SUCCESS;
-}
-
-/* ---- memory of graphs: none of them owns any ---- */
-
-CUresult hand_cuDeviceGraphMemTrim(CUdevice device)
-{
-	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult hand_cuDeviceGetGraphMemAttribute(
-	CUdevice device, CUgraphMem_attribute attr, void *value)
-{
-	if (!value || (unsigned)attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_of(device))
-		return CUDA_ERROR_INVALID_DEVICE;
-	*(cuuint64_t *)value = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult hand_cuDeviceSetGraphMemAttribute(
-	CUdevice device, CUgraphMem_attribute attr, void *value)
-{
-	if (!value || *(const cuuint64_t *)value ||
-		(attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
-			attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
-		return CUDA_ERROR_INVALID_VALUE;
-	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

@@ -23,6 +23,7 @@
 
 struct stream;
 struct user_object;
+struct graph_memory;
 
 enum part_kind {
 	PART_IN,      /* from the app's memory, before a launch */
@@ -31,6 +32,8 @@ enum part_kind {
 	PART_THROUGH, /* from it what the graph has copied there: see `source` */
 	PART_HOST,    /* a host function: callback.c */
 	PART_RECORD,  /* an event that a launch records */
+	PART_ALLOC,   /* memory of the graph's own: memory_node.c */
+	PART_FREE,    /* it, or another graph's, is freed */
 	PART_USER,    /* references to a user object: user_object.c */
 };
 
@@ -53,6 +56,7 @@ struct part {
 	uint64_t number; /* HOST: ticket; RECORD: event; USER: how many references */
 	bool behind;	 /* WITHIN: made behind a launch, since it reads what that brings */
 	struct user_object *user;
+	struct graph_memory *held; /* ALLOC, FREE */
 	/* THROUGH: the OUT whose stand-in the node reads, `memory` being where; referenced. */
 	struct part *source;
 	bool read; /* OUT: by such a part, so that it is filled before a launch as well */
@@ -90,6 +94,8 @@ struct graph {
 	struct parts parts;
 	bool capturing;
 	bool pruned;	      /* nodes are gone: the count says nothing */
+	bool has_memory;      /* nodes that allocate or free: it is not cloned, nor cut */
+	uint64_t exec;	      /* made of such a one last: there may be one at a time */
 	uint64_t original;    /* of a clone */
 	struct graph *parent; /* a child graph; NULL: the app's own */
 	struct graph *children, *sibling;

@@ -12,6 +12,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
+#include "shim/driver/graph/memory_node.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -67,7 +68,8 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 		return CUDA_ERROR_INVALID_VALUE;
 	instantiateParams->hErrNode_out = NULL;
 	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
+		(graph->has_memory && shim_object_of(graph->exec, KIND_CUgraphExec)))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	exec = exec_new(graph, instantiateParams->flags);
 	if (!exec)
@@ -75,7 +77,9 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	body = shim_begin(&call, OP_vcudaGraphInstantiate, sizeof(*body));
 	body->graph = graph->handle;
 	body->exec = exec->handle;
-	body->flags = instantiateParams->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	body->flags = instantiateParams->flags &
+		      ~(uint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+				  CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply) {
 		instantiateParams->result_out = (CUgraphInstantiateResult)reply->result;
@@ -96,6 +100,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 		return status;
 	}
 	*phGraphExec = (CUgraphExec)(uintptr_t)exec->handle;
+	graph->exec = exec->handle;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		status = cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream
 							     ? instantiateParams->hUploadStream
@@ -182,10 +187,12 @@ static CUresult exec_order(struct graph_exec *exec, uint64_t stream)
 	return status ? status : exec_wait(exec, stream);
 }
 
-static bool exec_has_users(const struct graph_exec *exec)
+/* Parts of either kind. */
+static bool exec_has(const struct graph_exec *exec, enum part_kind a, enum part_kind b)
 {
 	for (size_t i = 0; i < exec->parts.count; i++)
-		if (exec->parts.places[i].part->user)
+		if (exec->parts.places[i].part->kind == a ||
+			exec->parts.places[i].part->kind == b)
 			return true;
 	return false;
 }
@@ -217,6 +224,8 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	if (status)
 		return status;
 	into = capture_graph(stream);
+	if (into && exec_has(exec, PART_ALLOC, PART_FREE))
+		return CUDA_ERROR_NOT_SUPPORTED; /* as a child graph */
 	if (into) {
 		/* It becomes a child graph there, and its parts are that graph's too. */
 		if (!parts_copy(&into->parts, &exec->parts))
@@ -225,6 +234,10 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	}
 	if (!exec->parts.count)
 		return exec_post(exec, stream, &seq);
+	status = memory_nodes_launch(
+		&exec->parts, exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+	if (status)
+		return status;
 	status = exec_order(exec, stream);
 	if (!status)
 		status = parts_fill(&exec->parts, hStream);
@@ -236,7 +249,7 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	exec->launched = true;
 	exec->marked = false;
 	/* By then the stream may be gone, or capture. */
-	if (!status && exec_has_users(exec))
+	if (!status && exec_has(exec, PART_USER, PART_USER))
 		status = exec_mark(exec);
 	return status;
 }
@@ -337,6 +350,10 @@ CUresult hand_cuGraphExecUpdate_v2(
 	if (!exec || !graph || graph->capturing || !resultInfo)
 		return CUDA_ERROR_INVALID_VALUE;
 	*resultInfo = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	if (graph->has_memory) {
+		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	}
 	body = shim_begin(&call, OP_vcudaGraphUpdate, sizeof(*body));
 	body->exec = exec->handle;
 	body->graph = graph->handle;

@@ -102,6 +102,17 @@ static CUresult graph_know_types(struct graph *graph)
 	}
 	memcpy(graph->types + graph->types_known, list, count * sizeof(uint32_t));
 	graph->types_known += count;
+	/* What the worker has an empty node for. */
+	for (size_t i = 0; graph->has_memory && i < graph->parts.count; i++) {
+		const struct part_place *place = &graph->parts.places[i];
+		enum part_kind kind = place->part->kind;
+
+		if (place->graph == graph->handle && place->node < graph->types_known &&
+			(kind == PART_ALLOC || kind == PART_FREE))
+			graph->types[place->node] = kind == PART_ALLOC
+							    ? CU_GRAPH_NODE_TYPE_MEM_ALLOC
+							    : CU_GRAPH_NODE_TYPE_MEM_FREE;
+	}
 	if (graph->count < graph->types_known)
 		graph->count = graph->types_known;
 	free(list);
@@ -349,6 +360,8 @@ CUresult graph_edges_change(CUgraph hGraph, bool remove, const CUgraphNode *from
 
 	if (!graph || (count && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (remove && graph->has_memory)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0, n; i < count && !status; i += n) {
 		n = count - i < EDGES_A_FRAME ? count - i : EDGES_A_FRAME;
 		status = edges_post(graph, remove, from + i, to + i, data ? data + i : NULL, n);
@@ -369,6 +382,8 @@ CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 	if (!node || node->graph->capturing)
 		return CUDA_ERROR_INVALID_VALUE;
 	graph = node->graph;
+	if (graph->has_memory)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	number = node->number;
 	status = graph_know_types(graph);
 	if (status)

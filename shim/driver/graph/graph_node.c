@@ -216,6 +216,8 @@ CUresult node_params_child(struct node_params *p, CUgraph child)
 
 	if (!graph || graph->capturing)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (graph->has_memory)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	p->child = graph;
 	return params_number(p, CU_GRAPH_NODE_TYPE_GRAPH, graph->handle);
 }
@@ -277,6 +279,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 		return status;
 	}
 	graph_added(graph, p->type);
+	graph->has_memory |= p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+			     p->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 	if (p->child && !parts_copy(&graph->parts, &p->child->parts))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (p->part && parts_add(&graph->parts, p->part, graph->handle, number))

@@ -29,6 +29,10 @@ CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_P
 CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event);
 CUresult node_params_child(struct node_params *p, CUgraph child);
 CUresult node_params_empty(struct node_params *p);
+/* memory_node.c; ALLOC learns its address. */
+CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *alloc);
+CUresult node_params_free_memory(
+	struct node_params *p, const struct graph *graph, CUdeviceptr address);
 
 /* STATUS: what packing them said; nothing is sent where it is not SUCCESS. DATA may be NULL. */
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,

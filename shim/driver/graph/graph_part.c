@@ -10,6 +10,7 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
+#include "shim/driver/graph/memory_node.h"
 #include "shim/driver/graph/user_object.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/stream.h"
@@ -78,6 +79,8 @@ void part_drop(struct part *part)
 		memory_free(part->memory);
 	if (part->kind == PART_HOST)
 		callback_node_drop(part->number);
+	if (part->held)
+		graph_memory_let(part->held);
 	if (part->user)
 		user_object_let(part->user, (unsigned)part->number);
 	free(part);

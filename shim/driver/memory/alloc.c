@@ -6,6 +6,7 @@
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/graph/memory_node.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/managed.h"
@@ -77,6 +78,8 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 		return status;
 	if (managed_find(dptr, &managed))
 		return managed_free(dptr);
+	if (graph_memory_free(dptr, &status))
+		return status;
 	pool_forget(dptr);
 	return memory_free(dptr);
 }

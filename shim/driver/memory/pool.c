@@ -11,6 +11,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/driver/graph/memory_node.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -251,17 +252,18 @@ static struct piece *piece_new(struct pool *pool, size_t bytes, CUresult *status
 
 static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, CUstream hStream)
 {
+	struct graph *graph;
 	struct piece *piece;
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
 	if (!dptr || !bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* A graph that owned the memory would have to keep it between launches. */
-	if (!status)
-		status = capture_refuse(stream);
 	if (status)
 		return status;
+	graph = capture_graph(stream);
+	if (graph)
+		return memory_node_capture_alloc(graph, stream, pool->device, bytes, dptr);
 	pthread_mutex_lock(&pools.lock);
 	piece = kept_get(pool, bytes, stream);
 	if (!piece)
@@ -298,12 +300,16 @@ CUresult hand_cuMemAllocFromPoolAsync(
 CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	struct piece **at, *piece;
+	struct graph *graph;
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
-	if (!status)
-		status = capture_refuse(stream);
 	if (status)
+		return status;
+	graph = capture_graph(stream);
+	if (graph)
+		return memory_node_capture_free(graph, stream, dptr);
+	if (graph_memory_free(dptr, &status))
 		return status;
 	pthread_mutex_lock(&pools.lock);
 	at = piece_find(dptr);

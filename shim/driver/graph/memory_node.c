@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that graphs own: see memory_node.h.
+ */
+#include "shim/driver/graph/memory_node.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/driver/graph/graph_node.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/lock.h"
+#include "shim/generated/cuda_hand.h"
+
+struct graph_memory {
+	struct graph_memory *next;
+	CUdeviceptr address;
+	size_t bytes;
+	int device;
+	uint32_t refs; /* parts */
+	bool allocated;
+	bool lost; /* in a reset of its device */
+};
+
+struct usage {
+	uint64_t used, used_high, reserved, reserved_high;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct graph_memory *first;
+	_Atomic uint32_t count; /* 0, as almost always: no free need ask */
+	struct usage usage[OPEN_DEVICES];
+} memories = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(graph_memory, memories.lock, LOCK_GRAPH_MEMORY);
+
+/* ---- with the lock held ---- */
+
+static struct graph_memory *memory_at(CUdeviceptr address)
+{
+	struct graph_memory *m = memories.first;
+
+	while (m && (m->address != address || m->lost))
+		m = m->next;
+	return m;
+}
+
+static void usage_add(uint64_t *now, uint64_t *high, uint64_t bytes)
+{
+	*now += bytes;
+	if (*high < *now)
+		*high = *now;
+}
+
+static void memory_allocated(struct graph_memory *m, bool allocated)
+{
+	struct usage *u = &memories.usage[m->device];
+
+	if (m->allocated == allocated)
+		return;
+	m->allocated = allocated;
+	if (allocated)
+		usage_add(&u->used, &u->used_high, m->bytes);
+	else
+		u->used -= m->bytes;
+}
+
+/* True: nobody needs it any more, and the caller frees it. */
+static bool memory_over(struct graph_memory *m)
+{
+	struct graph_memory **at = &memories.first;
+
+	if (m->refs || m->allocated)
+		return false;
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
+	atomic_fetch_sub(&memories.count, 1);
+	memories.usage[m->device].reserved -= m->bytes;
+	return true;
+}
+
+static void memory_end(struct graph_memory *m)
+{
+	if (!m->lost)
+		memory_free(m->address);
+	free(m);
+}
+
+/* ---- parts ---- */
+
+void graph_memory_let(struct graph_memory *m)
+{
+	bool over;
+
+	pthread_mutex_lock(&memories.lock);
+	m->refs--;
+	over = memory_over(m);
+	pthread_mutex_unlock(&memories.lock);
+	if (over)
+		memory_end(m);
+}
+
+static struct part *memory_part(enum part_kind kind, struct graph_memory *m)
+{
+	struct part *part = part_new(kind);
+
+	if (!part)
+		return NULL;
+	part->held = m;
+	m->refs++;
+	return part;
+}
+
+static CUresult alloc_part(int device, size_t bytes, struct part **out)
+{
+	struct graph_memory *m = calloc(1, sizeof(*m));
+	struct usage *u = &memories.usage[device];
+	CUresult status;
+
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = memory_alloc(device, bytes, true, &m->address);
+	if (status) {
+		free(m);
+		return status;
+	}
+	m->bytes = bytes;
+	m->device = device;
+	*out = memory_part(PART_ALLOC, m);
+	if (!*out) {
+		memory_end(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_lock(&memories.lock);
+	m->next = memories.first;
+	memories.first = m;
+	atomic_fetch_add(&memories.count, 1);
+	usage_add(&u->reserved, &u->reserved_high, bytes);
+	pthread_mutex_unlock(&memories.lock);
+	return CUDA_SUCCESS;
+}
+
+static bool parts_free_it(const struct parts *parts, const struct graph_memory *m)
+{
+	for (size_t i = 0; i < parts->count; i++)
+		if (parts->places[i].part->kind == PART_FREE &&
+			parts->places[i].part->held == m)
+			return true;
+	return false;
+}
+
+/* INVALID_VALUE: it is no graph's memory, or this graph frees it already. */
+static CUresult free_part(const struct graph *graph, CUdeviceptr address, struct part **out)
+{
+	struct graph_memory *m;
+	CUresult status = CUDA_SUCCESS;
+
+	*out = NULL;
+	pthread_mutex_lock(&memories.lock);
+	m = memory_at(address);
+	if (!m || parts_free_it(&graph->parts, m))
+		status = CUDA_ERROR_INVALID_VALUE;
+	else
+		*out = memory_part(PART_FREE, m);
+	pthread_mutex_unlock(&memories.lock);
+	return status || *out ? status : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool graph_memory_free(CUdeviceptr address, CUresult *status)
+{
+	struct graph_memory *m;
+	bool over = false;
+
+	if (!atomic_load(&memories.count))
+		return false;
+	pthread_mutex_lock(&memories.lock);
+	m = memory_at(address);
+	if (m) {
+		*status = m->allocated ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		memory_allocated(m, false);
+		over = memory_over(m);
+	}
+	pthread_mutex_unlock(&memories.lock);
+	if (over)
+		memory_end(m);
+	return m != NULL;
+}
+
+void graph_memory_reset(int device)
+{
+	struct graph_memory *next, *over = NULL;
+
+	pthread_mutex_lock(&memories.lock);
+	for (struct graph_memory *m = memories.first; m; m = next) {
+		next = m->next;
+		if (m->device != device)
+			continue;
+		m->lost = true;
+		memory_allocated(m, false);
+		if (memory_over(m)) {
+			m->next = over;
+			over = m;
+		}
+	}
+	pthread_mutex_unlock(&memories.lock);
+	for (; over; over = next) {
+		next = over->next;
+		memory_end(over);
+	}
+}
+
+/* ---- launches ---- */
+
+/* Its place is behind another's of the same memory in these parts. */
+static bool freed_here(const struct parts *parts, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (parts->places[i].part->kind == PART_ALLOC &&
+			parts->places[i].part->held == parts->places[at].part->held)
+			return true;
+	return false;
+}
+
+static bool launch_allowed(const struct parts *parts, bool auto_free)
+{
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *part = parts->places[i].part;
+
+		if (part->kind == PART_ALLOC && part->held->allocated && !auto_free)
+			return false;
+		if (part->kind == PART_FREE && !part->held->allocated && !freed_here(parts, i))
+			return false;
+	}
+	return true;
+}
+
+CUresult memory_nodes_launch(const struct parts *parts, bool auto_free)
+{
+	bool allowed;
+
+	if (!atomic_load(&memories.count))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&memories.lock);
+	allowed = launch_allowed(parts, auto_free);
+	for (size_t i = 0; i < parts->count && allowed; i++) {
+		const struct part *part = parts->places[i].part;
+
+		if (part->kind == PART_ALLOC || part->kind == PART_FREE)
+			memory_allocated(part->held, part->kind == PART_ALLOC);
+	}
+	pthread_mutex_unlock(&memories.lock);
+	return allowed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- captured ---- */
+
+static CUresult memory_node_capture(
+	struct graph *graph, uint64_t stream, uint32_t type, struct part *part)
+{
+	struct wire_vcudaCaptureEmpty *body;
+	uint32_t number = graph->count;
+	struct shim_call call;
+	CUresult status;
+
+	body = shim_begin(&call, OP_vcudaCaptureEmpty, sizeof(*body));
+	body->stream = stream;
+	body->graph = graph->handle;
+	body->node = number;
+	status = shim_post(&call);
+	if (!status && !parts_add(&graph->parts, part, graph->handle, number))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (status) {
+		part_drop(part);
+		return status;
+	}
+	graph_added(graph, type);
+	graph->has_memory = true;
+	return CUDA_SUCCESS;
+}
+
+CUresult memory_node_capture_alloc(
+	struct graph *graph, uint64_t stream, int device, size_t bytes, CUdeviceptr *address)
+{
+	struct part *part;
+	CUresult status = alloc_part(device, bytes, &part);
+
+	if (status)
+		return status;
+	*address = part->held->address;
+	return memory_node_capture(graph, stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC, part);
+}
+
+CUresult memory_node_capture_free(struct graph *graph, uint64_t stream, CUdeviceptr address)
+{
+	struct part *part;
+	CUresult status = free_part(graph, address, &part);
+
+	return status ? status
+		      : memory_node_capture(graph, stream, CU_GRAPH_NODE_TYPE_MEM_FREE, part);
+}
+
+/* ---- nodes ---- */
+
+CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *alloc)
+{
+	struct device *device;
+	CUresult status;
+
+	if (!alloc || !alloc->bytesize ||
+		alloc->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+		alloc->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		alloc->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+		(alloc->accessDescCount && !alloc->accessDescs))
+		return CUDA_ERROR_INVALID_VALUE;
+	device = device_of(alloc->poolProps.location.id);
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	/* Devices do not reach one another's memory. */
+	for (size_t i = 0; i < alloc->accessDescCount; i++)
+		if (alloc->accessDescs[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			alloc->accessDescs[i].location.id != alloc->poolProps.location.id)
+			return CUDA_ERROR_NOT_SUPPORTED;
+	status = alloc_part((int)(device - devices.at), alloc->bytesize, &p->part);
+	if (status)
+		return status;
+	alloc->dptr = p->part->held->address;
+	p->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+	return CUDA_SUCCESS;
+}
+
+CUresult node_params_free_memory(
+	struct node_params *p, const struct graph *graph, CUdeviceptr address)
+{
+	p->type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+	return graph ? free_part(graph, address, &p->part) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult hand_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies,
+	CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_alloc(&p, nodeParams));
+}
+
+CUresult hand_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
+{
+	struct node_params p = {0};
+
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
+		node_params_free_memory(&p, graph_find(hGraph), dptr));
+}
+
+static const struct graph_memory *memory_of_node(CUgraphNode hNode, enum part_kind kind)
+{
+	struct graph_node *node = graph_node_find(hNode);
+
+	for (size_t i = 0; node && i < node->graph->parts.count; i++) {
+		const struct part_place *place = &node->graph->parts.places[i];
+
+		if (place->graph == node->graph->handle && place->node == node->number &&
+			place->part->kind == kind)
+			return place->part->held;
+	}
+	return NULL;
+}
+
+CUresult hand_cuGraphMemAllocNodeGetParams(
+	CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
+{
+	const struct graph_memory *m = memory_of_node(hNode, PART_ALLOC);
+
+	if (!m || !params_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*params_out = (CUDA_MEM_ALLOC_NODE_PARAMS){
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m->device}},
+		.bytesize = m->bytes,
+		.dptr = m->address};
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
+{
+	const struct graph_memory *m = memory_of_node(hNode, PART_FREE);
+
+	if (!m || !dptr_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*dptr_out = m->address;
+	return CUDA_SUCCESS;
+}
+
+/* ---- what a device's graphs own ---- */
+
+/* Nothing is kept that no graph needs. */
+CUresult hand_cuDeviceGraphMemTrim(CUdevice device)
+{
+	return device_of(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult hand_cuDeviceGetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	struct device *d = device_of(device);
+	struct usage u;
+
+	if (!d)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&memories.lock);
+	u = memories.usage[d - devices.at];
+	pthread_mutex_unlock(&memories.lock);
+	switch (attr) {
+	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = u.used; break;
+	case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = u.used_high; break;
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = u.reserved; break;
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = u.reserved_high; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* The high marks can be set back to what there is now. */
+CUresult hand_cuDeviceSetGraphMemAttribute(
+	CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	struct device *d = device_of(device);
+	CUresult status = CUDA_SUCCESS;
+	struct usage *u;
+
+	if (!d)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!value || *(const cuuint64_t *)value)
+		return CUDA_ERROR_INVALID_VALUE;
+	u = &memories.usage[d - devices.at];
+	pthread_mutex_lock(&memories.lock);
+	if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
+		u->used_high = u->used;
+	else if (attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+		u->reserved_high = u->reserved;
+	else
+		status = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&memories.lock);
+	return status;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Memory that graphs own: allocated and freed by nodes and by captured calls, freed by a stream
+ * or another graph, freed by a launch that comes again, and what such graphs do not allow.
+ */
+#include "check.h"
+
+enum { N = 1000, BYTES = N * sizeof(int) };
+
+static cudaStream_t stream;
+static int *out;
+
+__global__ void fill(int *data, int from)
+{
+	for (int i = (int)threadIdx.x; i < N; i += (int)blockDim.x)
+		data[i] = from + i;
+}
+
+__global__ void add(int *to, const int *data)
+{
+	for (int i = (int)threadIdx.x; i < N; i += (int)blockDim.x)
+		to[i] += data[i];
+}
+
+static void check_out(int times, int from)
+{
+	static int got[N];
+
+	CUDA(cudaMemcpy(got, out, BYTES, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < N; i++)
+		CHECK_EQ_AT(i, got[i], times * (from + i));
+}
+
+static void clear_out()
+{
+	CUDA(cudaMemset(out, 0, BYTES));
+	CUDA(cudaDeviceSynchronize());
+}
+
+static void launch(cudaGraphExec_t exec)
+{
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+}
+
+static cudaMemAllocNodeParams alloc_params(size_t bytes)
+{
+	cudaMemAllocNodeParams params = {};
+
+	params.poolProps.allocType = cudaMemAllocationTypePinned;
+	params.poolProps.location.type = cudaMemLocationTypeDevice;
+	params.poolProps.location.id = 0;
+	params.bytesize = bytes;
+	return params;
+}
+
+static cudaGraphNode_t kernel_node(
+	cudaGraph_t graph, cudaGraphNode_t after, void *function, void **args)
+{
+	cudaKernelNodeParams params = {};
+	cudaGraphNode_t node;
+
+	params.func = function;
+	params.gridDim = dim3(1);
+	params.blockDim = dim3(128);
+	params.kernelParams = args;
+	CUDA(cudaGraphAddKernelNode(&node, graph, &after, 1, &params));
+	return node;
+}
+
+static cudaGraphNodeType type_of(cudaGraphNode_t node)
+{
+	cudaGraphNodeType type;
+
+	CUDA(cudaGraphNodeGetType(node, &type));
+	return type;
+}
+
+/* Allocated, filled, added to `out`; freed too where FREE. */
+static cudaGraph_t with_nodes(bool free, int from, int **memory)
+{
+	cudaMemAllocNodeParams params = alloc_params(BYTES), got;
+	cudaGraphNode_t alloc, last;
+	cudaGraph_t graph;
+	void *dptr;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+	CHECK(params.dptr != NULL);
+	CHECK_EQ((int)type_of(alloc), (int)cudaGraphNodeTypeMemAlloc);
+	CUDA(cudaGraphMemAllocNodeGetParams(alloc, &got));
+	CHECK(got.dptr == params.dptr);
+	CHECK_EQ(got.bytesize, (size_t)BYTES);
+	CHECK_EQ(got.poolProps.location.id, 0);
+	*memory = (int *)params.dptr;
+	void *fill_args[] = {memory, &from}, *add_args[] = {&out, memory};
+	last = kernel_node(graph, alloc, (void *)fill, fill_args);
+	last = kernel_node(graph, last, (void *)add, add_args);
+	if (free) {
+		CUDA(cudaGraphAddMemFreeNode(&last, graph, &last, 1, params.dptr));
+		CHECK_EQ((int)type_of(last), (int)cudaGraphNodeTypeMemFree);
+		CUDA(cudaGraphMemFreeNodeGetParams(last, &dptr));
+		CHECK(dptr == params.dptr);
+	}
+	return graph;
+}
+
+static unsigned long long in_use()
+{
+	unsigned long long value = ~0ull;
+
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &value));
+	return value;
+}
+
+static void freed_by_itself()
+{
+	int *memory;
+	cudaGraph_t graph = with_nodes(true, 5, &memory);
+	cudaGraphExec_t exec;
+
+	clear_out();
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < 3; i++)
+		launch(exec);
+	check_out(3, 5);
+	CHECK_EQ(in_use(), 0ull);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
+static void freed_by_a_stream()
+{
+	int *memory;
+	cudaGraph_t graph = with_nodes(false, 9, &memory);
+	cudaGraphExec_t exec;
+
+	clear_out();
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < 2; i++) {
+		launch(exec);
+		CHECK(in_use() >= BYTES);
+		/* It is there for others until it is freed. */
+		add<<<1, 128, 0, stream>>>(out, memory);
+		LAUNCHED();
+		if (i == 0)
+			CUDA_IS(cudaErrorInvalidValue, cudaGraphLaunch(exec, stream));
+		(void)cudaGetLastError();
+		CUDA(cudaFreeAsync(memory, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		CHECK_EQ(in_use(), 0ull);
+	}
+	check_out(4, 9);
+	/* Outlives the graph, and cudaFree frees it. */
+	launch(exec);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	add<<<1, 128, 0, stream>>>(out, memory);
+	LAUNCHED();
+	CUDA(cudaStreamSynchronize(stream));
+	check_out(6, 9);
+	CUDA(cudaFree(memory));
+}
+
+static void freed_by_the_next_launch()
+{
+	int *memory;
+	cudaGraph_t graph = with_nodes(false, 2, &memory);
+	cudaGraphExec_t exec;
+
+	clear_out();
+	CUDA(cudaGraphInstantiateWithFlags(
+		&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+	for (int i = 0; i < 4; i++)
+		launch(exec);
+	check_out(4, 2);
+	CUDA(cudaFreeAsync(memory, stream));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
+static void freed_by_another_graph()
+{
+	int *memory;
+	cudaGraph_t graph = with_nodes(false, 1, &memory), second;
+	cudaGraphExec_t exec, freeing;
+	cudaGraphNode_t node;
+	void *args[] = {&out, &memory};
+
+	clear_out();
+	CUDA(cudaGraphCreate(&second, 0));
+	CUDA(cudaGraphAddEmptyNode(&node, second, NULL, 0));
+	node = kernel_node(second, node, (void *)add, args);
+	CUDA(cudaGraphAddMemFreeNode(&node, second, &node, 1, memory));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphInstantiate(&freeing, second, 0));
+	for (int i = 0; i < 2; i++) {
+		launch(exec);
+		launch(freeing);
+	}
+	check_out(4, 1);
+	CHECK_EQ(in_use(), 0ull);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphExecDestroy(freeing));
+	CUDA(cudaGraphDestroy(graph));
+	CUDA(cudaGraphDestroy(second));
+}
+
+static void captured()
+{
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	cudaGraphNode_t nodes[8];
+	size_t count = 8;
+	int *a, *b, seen[2] = {0, 0};
+
+	clear_out();
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaMallocAsync(&a, BYTES, stream));
+	CUDA(cudaMallocAsync(&b, 3 << 20, stream));
+	CHECK(a && b && a != b);
+	fill<<<1, 128, 0, stream>>>(a, 4);
+	CUDA(cudaMemcpyAsync(b, a, BYTES, cudaMemcpyDeviceToDevice, stream));
+	CUDA(cudaFreeAsync(a, stream));
+	add<<<1, 128, 0, stream>>>(out, b);
+	LAUNCHED();
+	CUDA(cudaFreeAsync(b, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphGetNodes(graph, nodes, &count));
+	CHECK_EQ(count, (size_t)7);
+	for (size_t i = 0; i < count; i++) {
+		seen[0] += type_of(nodes[i]) == cudaGraphNodeTypeMemAlloc;
+		seen[1] += type_of(nodes[i]) == cudaGraphNodeTypeMemFree;
+	}
+	CHECK_EQ(seen[0], 2);
+	CHECK_EQ(seen[1], 2);
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < 5; i++)
+		launch(exec);
+	check_out(5, 4);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
+/* Any error will do: CUDA names none. */
+static void not_allowed()
+{
+	cudaMemAllocNodeParams params = alloc_params(0);
+	int *memory;
+	cudaGraph_t graph = with_nodes(true, 0, &memory), other;
+	cudaGraphExec_t exec, second;
+	cudaGraphNode_t nodes[8], node;
+	size_t count = 8;
+
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CHECK(cudaGraphInstantiate(&second, graph, 0) != cudaSuccess);
+	CHECK(cudaGraphClone(&other, graph) != cudaSuccess);
+	CUDA(cudaGraphCreate(&other, 0));
+	CHECK(cudaGraphAddChildGraphNode(&node, other, NULL, 0, graph) != cudaSuccess);
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaGraphAddMemAllocNode(&node, other, NULL, 0, &params));
+	params = alloc_params(64);
+	params.poolProps.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+	CHECK(cudaGraphAddMemAllocNode(&node, other, NULL, 0, &params) != cudaSuccess);
+	CHECK(cudaGraphAddMemFreeNode(&node, other, NULL, 0, out) != cudaSuccess);
+	CUDA(cudaGraphGetNodes(graph, nodes, &count));
+	CHECK(cudaGraphDestroyNode(nodes[0]) != cudaSuccess);
+	CHECK(cudaGraphAddMemFreeNode(&node, graph, NULL, 0, memory) != cudaSuccess);
+	(void)cudaGetLastError();
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0)); /* one again */
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(other));
+	CUDA(cudaGraphDestroy(graph));
+}
+
+static void attributes()
+{
+	unsigned long long value = 1, zero = 0;
+
+	CUDA(cudaDeviceGraphMemTrim(0));
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemCurrent, &value));
+	CHECK_EQ(value, 0ull);
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &value));
+	CHECK(value >= BYTES);
+	CUDA(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &zero));
+	CUDA(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &value));
+	CHECK_EQ(value, 0ull);
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &zero));
+	(void)cudaGetLastError();
+}
+
+int main()
+{
+	if (!device_attribute(cudaDevAttrMemoryPoolsSupported))
+		SKIP("no stream-ordered memory here");
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CUDA(cudaMalloc(&out, BYTES));
+	freed_by_itself();
+	freed_by_a_stream();
+	freed_by_the_next_launch();
+	freed_by_another_graph();
+	captured();
+	not_allowed();
+	CUDA(cudaDeviceSynchronize());
+	attributes();
+	CUDA(cudaFree(out));
+	CUDA(cudaStreamDestroy(stream));
+	return 0;
+}
