@@ -12,12 +12,12 @@ import argparse
 import os
 import sys
 
-from generator import (agent, api, descriptors, docs, forms, libraries, library, plain, procs, runtime, shim,
+from generator import (agent, api, descriptors, docs, forms, libraries, plain, procs, runtime, shim,
                        text, unserved, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Who makes the files of a library, by its form.
-FORMS = {"state": library, "plain": plain, "content": descriptors}
+FORMS = {"plain": plain, "content": descriptors}
 # Types first; then what the libraries stand on; then each library that is there.
 FIRST = ("types.api", "vcuda.api", "cuda.api", "cudart.api")
 

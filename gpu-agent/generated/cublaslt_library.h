@@ -34,6 +34,7 @@ static inline const struct cublaslt_library *cublaslt_library_of(
 
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cublaslt_serve_find(uint16_t op);
+extern const struct plain_library cublaslt_plain; /* its stanza's */
 
 /* Written by hand in gpu-agent/worker/libraries/cublaslt. */
 CUresult serve_cublasLtMatmul(struct worker *w, struct request *r);

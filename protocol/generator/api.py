@@ -14,7 +14,7 @@ VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
-           "keeps", "tells", "on_host", "sets_stream", "gets_stream",
+           "keeps", "tells", "asks", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
            "overtakes", "aside", "stages")
 
@@ -112,6 +112,7 @@ class Library:
     statuses: dict       # what the front answers of itself: {reason: number}
     state: list          # the handle's words that travel with each call
     kept: dict           # those that do not: {name: what a new handle has}
+    also: str            # the kind of another library's handles that pass for its own, or ""
     told: str            # the function whose number comes back with a new handle, or ""
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
@@ -252,13 +253,12 @@ def parse_type(words, where):
     return Type(name, wire, size, size)
 
 
-# How a library's calls travel.  state: with the handle's state, arguments by value and addresses;
-# plain: the same, and handles are made and used by what is generated; content: descriptors by
-# content, as a sequence of items.
-FORMS = ("state", "plain", "content")
+# How a library's calls travel.  plain: with the handle's state, arguments by value and addresses;
+# content: descriptors by content, as a sequence of items.
+FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
-LIBRARY_MAY = ("statuses", "state", "kept", "told")
+LIBRARY_MAY = ("statuses", "state", "kept", "also", "told")
 
 
 def parse_library(text, family, where):
@@ -279,7 +279,7 @@ def parse_library(text, family, where):
     return Library(family, stem, sonames, said["handle"][0], said["software"][0],
                    tuple(said["version"]), tuple(said["needs"]), said["form"][0],
                    numbers(said.get("statuses", ())), said.get("state", []),
-                   numbers(said.get("kept", ())), *said.get("told", [""]),
+                   numbers(said.get("kept", ())), *said.get("also", [""]), *said.get("told", [""]),
                    said["name"][0], said["header"][0])
 
 

@@ -16,7 +16,7 @@ VALUES = ("scalar", "inout", "result")  # marks of bytes or an address, as the p
 
 
 def files(api, family):
-    out = {name: content for name, content in library.files(api, family, common=True).items()}
+    out = library.files(api, family)
     out[f"{family}_wire.h"] = wire_header(api, family)
     out[f"{family}_stubs.c"] = stubs(api, family)
     out[f"{family}_serve.c"] = serve_source(api, family)
@@ -114,7 +114,9 @@ def front(api, family):
     out = "static int missing;\n"
     out += "static _Atomic uint32_t opened_version;\n" if one.told else ""
     out += f"const struct library_front {family}_front = {{\n\t.name = {name},\n"
-    out += f"\t.kind = {kind(api, family)},\n\t.logged_once = &missing,\n"
+    out += f"\t.kind = {kind(api, family)},\n"
+    out += f"\t.also = KIND_{one.also},\n" if one.also else ""
+    out += f"\t.logged_once = &missing,\n"
     out += "\t.version = &opened_version,\n" if one.told else ""
     out += f"\t.pointer_mode = {word(one, 'pointer_mode')},\n\t.on_host = {word(one, 'on_host')},\n"
     out += statuses(one, "\t")
@@ -192,8 +194,25 @@ def stub(api, entry):
     return out + back + "\treturn status;\n}\n"
 
 
+def name_stub(entry):
+    """What makes or ends a handle that the agent does not know: a name, and what it stands for here."""
+    f, made = entry.family, marked(entry, "new")
+    handle = made or marked(entry, "gone")
+    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
+    out += "\tstruct library_state none;\n\tstruct library_call call;\n\n"
+    out += text.wrap("\tvcuda_library_begin(", ["&call", f"&{f}_front", f"CALL_{entry.name}",
+                                               "NULL" if made else handle.name, "&none"], ");") + "\n"
+    if not made:
+        return out + "\treturn vcuda_library_unname(&call);\n}\n"
+    return out + text.wrap("\treturn vcuda_library_name(", [
+        "&call", f"OP_{entry.options['asks']}", "VCUDA_ABI", f'"{entry.base}"',
+        f"(void **){made.name}"], ");") + "\n}\n"
+
+
 def local_stub(entry):
     """What is set or asked of a handle without a frame: its stream, or a word."""
+    if marked(entry, "new") or marked(entry, "gone"):
+        return name_stub(entry)
     f, (handle, other) = entry.family, entry.params
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     args = [f"&{f}_front", f"CALL_{entry.name}", handle.name]
@@ -279,15 +298,23 @@ def set_words(family, entries):
 def glue(api, family):
     """What plain.c asks of the library."""
     one, entries = api.libraries[family], api.of(family)
-    gone = made_by(api, family, "gone")
-    stream = next(e for e in entries if e.has("sets_stream"))
+    gone, made = (made_by(api, family, mark) for mark in ("gone", "new"))
     table = f"((const struct {family}_library *)l)"
     out = function("int", "open_library", ["void *l", "const char *path", "struct error *error"],
                    f"\treturn {family}_library_open(l, path, error);\n")
-    out += function("int", "destroy", ["const void *l", "void *handle"],
-                    f"\treturn {table}->{gone.name}(handle);\n")
-    out += function("int", "set_stream", ["const void *l", "void *handle", "CUstream stream"],
-                    f"\treturn {table}->{stream.name}(handle, stream);\n")
+    rows = ""
+    if gone.op:
+        stream = next(e for e in entries if e.has("sets_stream"))
+        out += function("int", "destroy", ["const void *l", "void *handle"],
+                        f"\treturn {table}->{gone.name}(handle);\n")
+        out += function("int", "set_stream", ["const void *l", "void *handle", "CUstream stream"],
+                        f"\treturn {table}->{stream.name}(handle, stream);\n")
+        rows = "\t.destroy = destroy,\n\t.set_stream = set_stream,\n"
+    else:  # the agent has one for each context
+        out += "static struct plain_shared shared[LIBRARY_MAJORS * CONTEXT_MAX];\n\n"
+        out += function("int", "create", ["const void *l", "void **handle"],
+                        f"\treturn {table}->{made.name}(({one.handle} *)handle);\n")
+        rows = "\t.shared = shared,\n\t.create = create,\n"
     state = set_words(family, entries)
     out += state
     if one.told:
@@ -301,9 +328,7 @@ def glue(api, family):
 	.bytes = sizeof(struct {family}_library),
 {statuses(one, "	")}	.pointer_mode = {word(one, "pointer_mode")},
 	.open = open_library,
-	.destroy = destroy,
-	.set_stream = set_stream,
-"""
+{rows}"""
     out += "\t.set_word = set_word,\n\t.get_word = get_word,\n" if state else ""
     out += "\t.version = version,\n" if one.told else ""
     return out + f"""}};

@@ -298,8 +298,7 @@ struct wire_cublasLtMatrixTransform {
 #define KEY_FROM_cublasLtMatrixTransform                                                       \
 	((uint32_t)offsetof(struct wire_cublasLtMatrixTransform, major))
 
-/* The answers of the calls below carry the library's own status where it is one that the same
- * question always gets, so that refusals are kept too; other failures are the frame's. */
+/* The answers of the calls below are kept, refusals too, unless they are LIBRARY_PASSING. */
 struct wire_cublasLtMatmulAlgoGetHeuristic {
 	struct cublaslt_problem problem;
 	struct cublaslt_preference preference;
@@ -309,7 +308,8 @@ struct wire_cublasLtMatmulAlgoGetHeuristic {
 };
 #define CUBLASLT_RESULTS_MAX 20 /* as many as an answer holds */
 struct wire_cublasLtMatmulAlgoGetHeuristic_reply {
-	uint32_t status, count; /* so many cublasLtMatmulHeuristicResult_t behind it */
+	struct library_reply first;
+	uint64_t count; /* so many cublasLtMatmulHeuristicResult_t behind it */
 };
 
 struct wire_cublasLtMatmulAlgoCheck {
@@ -319,7 +319,7 @@ struct wire_cublasLtMatmulAlgoCheck {
 	uint64_t algo[CUBLASLT_ALGO_WORDS];
 };
 struct wire_cublasLtMatmulAlgoCheck_reply {
-	uint64_t status;
+	struct library_reply first;
 	cublasLtMatmulHeuristicResult_t result;
 };
 
@@ -330,7 +330,8 @@ struct wire_cublasLtMatmulAlgoGetIds {
 };
 #define CUBLASLT_IDS_MAX 480
 struct wire_cublasLtMatmulAlgoGetIds_reply {
-	uint32_t status, count; /* so many int32_t behind it */
+	struct library_reply first;
+	uint64_t count; /* so many int32_t behind it */
 };
 
 struct wire_cublasLtMatmulAlgoInit {
@@ -338,7 +339,7 @@ struct wire_cublasLtMatmulAlgoInit {
 	int32_t compute, scale, a, b, c, d, id;
 };
 struct wire_cublasLtMatmulAlgoInit_reply {
-	uint64_t status;
+	struct library_reply first;
 	uint64_t algo[CUBLASLT_ALGO_WORDS];
 };
 
@@ -353,7 +354,7 @@ struct wire_cublasLtMatmulAlgoCapGetAttribute {
 	uint64_t algo[CUBLASLT_ALGO_WORDS];
 };
 struct wire_cublasLtMatmulAlgoCapGetAttribute_reply {
-	uint64_t status;
+	struct library_reply first;
 	uint64_t written;
 	uint32_t bytes; /* so many behind it */
 	uint32_t reserved;
@@ -370,29 +371,28 @@ struct wire_cublasLtMatmulAlgoConfigSetAttribute {
 	uint64_t value[CUBLASLT_ALGO_WORDS];
 };
 struct wire_cublasLtMatmulAlgoConfigSetAttribute_reply {
-	uint64_t status;
+	struct library_reply first;
 	uint64_t algo[CUBLASLT_ALGO_WORDS];
 };
 
-/* Opens the library. status NOT_INITIALIZED: there is none. */
+/* Opens the library. */
 struct wire_cublasLtGetVersion {
 	uint64_t major;
 };
-struct wire_cublasLtGetVersion_reply {
-	uint64_t status, version;
-};
+#define wire_cublasLtGetVersion_reply library_opened
 
 struct wire_cublasLtHeuristicsCacheGetCapacity {
 	uint64_t major;
 };
 struct wire_cublasLtHeuristicsCacheGetCapacity_reply {
-	uint64_t status, capacity;
+	struct library_reply first;
+	uint64_t capacity;
 };
 struct wire_cublasLtHeuristicsCacheSetCapacity {
 	uint64_t major, capacity;
 };
 struct wire_cublasLtHeuristicsCacheSetCapacity_reply {
-	uint64_t status;
+	struct library_reply first;
 };
 
 /* How an address is aligned, as algorithms see it: 0 for none, else 1 + log2, 9 at most. */

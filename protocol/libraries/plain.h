@@ -6,6 +6,7 @@
 #define VCUDA_PROTOCOL_LIBRARIES_PLAIN_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "protocol/wire/frame.h"
@@ -27,12 +28,16 @@ _Static_assert(sizeof(struct library_state) == 32, "");
 #define LIBRARY_VALUE_WORDS 5
 enum { LIBRARY_POINTERS_HOST = 0, LIBRARY_POINTERS_DEVICE = 1 };
 
+/* library_reply.flags */
+#define LIBRARY_ABSENT 1u  /* the agent has no such library */
+#define LIBRARY_PASSING 2u /* another time the same question may get another answer */
+
 struct library_reply {
 	uint32_t status; /* the library's own number */
-	uint32_t absent; /* 1: the agent has no such library */
+	uint32_t flags;
 };
 
-/* To what makes a handle. */
+/* To what makes a handle, or asks whether one could be made. */
 struct library_opened {
 	struct library_reply reply;
 	uint32_t version; /* what the stanza's told(…) says of it; 0: nothing */
@@ -73,6 +78,13 @@ static inline int library_status(const struct library_statuses *s, CUresult stat
 	case CUDA_ERROR_SYSTEM_NOT_READY: return s->missing;
 	default: return s->lost;
 	}
+}
+
+/* Whether the same question always gets that status, so that it may be kept. */
+static inline bool library_lasting(const struct library_statuses *s, int status)
+{
+	return !status || status == s->invalid || status == s->unsupported ||
+	       status == s->architecture;
 }
 
 /* A status that has no answer to travel in, because the call was posted: whichever call waits

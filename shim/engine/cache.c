@@ -126,7 +126,8 @@ const void *shim_wait_cached(struct shim_call *call, size_t reply_bytes)
 	pthread_mutex_unlock(&cache.lock);
 	if (call->reply)
 		return call->reply;
-	if (shim_wait(call, reply_bytes) && !call->status)
+	if (shim_wait(call, reply_bytes) && !call->status &&
+		(!call->lasting || call->lasting(call->reply)))
 		cache_keep(call, hash, false);
 	return call->status ? NULL : call->reply;
 }

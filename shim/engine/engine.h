@@ -104,6 +104,7 @@ struct shim_call {
 	uint32_t landed;	   /* bytes of payload that came with the answer */
 	uint64_t seq;		   /* the frame's number, once sent */
 	uint32_t key_from, key_to; /* cached and learned by body[from, to); to 0: all of it */
+	bool (*lasting)(const void *reply); /* whether a cached answer is kept; NULL: it is */
 };
 
 /* Starts a call whose body is BODY_BYTES long; returns it zeroed. Never NULL. */

@@ -9,8 +9,8 @@
 
 #include "protocol/libraries/cublaslt.h"
 
-cublasStatus_t hand_cublasLtCreate(cublasLtHandle_t *lightHandle);
-cublasStatus_t hand_cublasLtDestroy(cublasLtHandle_t lightHandle);
+extern const struct library_front cublaslt_front; /* its stanza's */
+
 const char *hand_cublasLtGetStatusName(cublasStatus_t status);
 const char *hand_cublasLtGetStatusString(cublasStatus_t status);
 size_t hand_cublasLtGetVersion(void);

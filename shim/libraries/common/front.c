@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protocol/libraries/plain.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/session.h"
@@ -23,6 +24,15 @@ static bool failed(const struct front_frame *frame, const void *reply)
 	if (frame->status_first && frame->reply_bytes >= sizeof(status))
 		memcpy(&status, reply, sizeof(status));
 	return status != 0;
+}
+
+/* Whether an answer that begins with struct library_reply is always the same. */
+static bool lasting(const void *reply)
+{
+	struct library_reply first;
+
+	memcpy(&first, reply, sizeof(first));
+	return !(first.flags & LIBRARY_PASSING);
 }
 
 /* How much of an answer of so many bytes the front gets. */
@@ -56,6 +66,8 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 	}
 	call.key_from = frame->key_from;
 	call.key_to = frame->key_to;
+	if (frame->status_first)
+		call.lasting = lasting;
 	if (frame->post)
 		return shim_post(&call);
 	if (frame->learned && !frame->reply)

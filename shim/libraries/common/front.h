@@ -21,8 +21,8 @@ struct front_frame {
 	bool post;	   /* never awaited */
 	bool learned;	   /* posted once the same key has succeeded; else awaited */
 	bool cached;	   /* answered from what the same key was answered before */
-	bool status_first; /* the reply begins with 32 bits; a call is learned where they are 0
-			    */
+	bool status_first; /* the reply begins with struct library_reply: a call is learned
+			    * where its status is 0, an answer kept where it is not passing */
 	uint32_t key_from; /* the key: body[key_from, key_to) */
 	uint32_t key_to;   /* 0: the whole body */
 	const void *body;  /* the fixed struct, at most FRAME_BODY_MAX */

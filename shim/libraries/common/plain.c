@@ -14,7 +14,10 @@
 static struct library_handle *library_find(
 	const struct library_front *front, const void *handle)
 {
-	return vcuda_front_object((uint64_t)(uintptr_t)handle, front->kind);
+	uint64_t number = (uint64_t)(uintptr_t)handle;
+	struct library_handle *h = vcuda_front_object(number, front->kind);
+
+	return h || !front->also ? h : vcuda_front_object(number, front->also);
 }
 
 EXPORT struct library_handle *vcuda_library_find(
@@ -141,33 +144,46 @@ static void library_fetch(struct library_call *call)
 	cuMemFree(call->between);
 }
 
+EXPORT int vcuda_library_frame(const struct library_front *front, struct front_frame *frame)
+{
+	struct library_reply first = {0};
+	CUresult status;
+
+	if (!frame->reply) {
+		frame->reply = &first;
+		frame->reply_bytes = sizeof(first);
+	}
+	memset(frame->reply, 0, sizeof(first));
+	frame->status_first = true;
+	status = vcuda_front_send(frame);
+	if (status)
+		return front_status(front, status);
+	memcpy(&first, frame->reply, sizeof(first));
+	return (int)first.status;
+}
+
 EXPORT int vcuda_library_send(struct library_call *call, uint16_t op, void *body,
 	size_t body_bytes, uint32_t key_to, void *reply, size_t reply_bytes)
 {
 	struct library_handle *handle = call->handle;
-	struct library_reply first = {0};
 	struct front_frame frame = {
 		.call = call->number,
 		.op = op,
 		.learned = key_to && !call->awaited,
-		.status_first = true,
 		.key_from = LIBRARY_KEY_FROM,
 		.key_to = key_to,
 		.body = body,
 		.body_bytes = (uint32_t)body_bytes,
 		.stream_at = offsetof(struct library_state, stream),
-		.reply = reply ? reply : &first,
-		.reply_bytes = reply ? reply_bytes : sizeof(first),
+		.reply = reply,
+		.reply_bytes = reply_bytes,
 	};
 
 	if (reply)
 		memset(reply, 0, reply_bytes);
 	if (!call->status) {
 		frame.stream = handle->stream;
-		call->status = front_status(call->front, vcuda_front_send(&frame));
-		memcpy(&first, frame.reply, sizeof(first));
-		if (!call->status)
-			call->status = (int)first.status;
+		call->status = vcuda_library_frame(call->front, &frame);
 	} else {
 		vcuda_count(call->number);
 	}
@@ -195,7 +211,7 @@ EXPORT int vcuda_library_ask(const struct library_front *front, uint16_t op, con
 	if (status)
 		return front_status(front, status);
 	memcpy(&first, reply, sizeof(first));
-	if (first.absent)
+	if (first.flags & LIBRARY_ABSENT)
 		return library_missing(front, name);
 	return (int)first.status;
 }
@@ -240,7 +256,7 @@ EXPORT int vcuda_library_create(struct library_call *call, uint16_t op, void *bo
 		return front->statuses.memory;
 	memcpy(body, &h->state, sizeof(h->state));
 	asked = front_ask(op, body, body_bytes, &opened, sizeof(opened));
-	if (opened.reply.absent || asked == CUDA_ERROR_NOT_SUPPORTED)
+	if (opened.reply.flags & LIBRARY_ABSENT || asked == CUDA_ERROR_NOT_SUPPORTED)
 		status = library_missing(front, name);
 	else
 		status = asked ? front_status(front, asked) : (int)opened.reply.status;
@@ -264,6 +280,61 @@ EXPORT int vcuda_library_destroy(
 		return call->front->statuses.handle;
 	free(call->handle);
 	return front_status(call->front, front_post(op, body, body_bytes));
+}
+
+EXPORT int vcuda_library_opened(const struct library_front *front, uint16_t op, uint32_t major,
+	struct library_opened *opened)
+{
+	uint64_t body = major;
+	struct front_frame frame = {
+		.call = FRONT_COUNTED,
+		.op = op,
+		.cached = true,
+		.body = &body,
+		.body_bytes = sizeof(body),
+		.stream_at = FRONT_NO_STREAM,
+		.reply = opened,
+		.reply_bytes = sizeof(*opened),
+	};
+	CUresult status = vcuda_front_context();
+
+	memset(opened, 0, sizeof(*opened));
+	return status ? front_status(front, status) : vcuda_library_frame(front, &frame);
+}
+
+EXPORT int vcuda_library_name(
+	struct library_call *call, uint16_t op, uint32_t major, const char *name, void **handle)
+{
+	const struct library_front *front = call->front;
+	struct library_opened opened;
+	struct library_handle *h;
+	int status;
+
+	vcuda_count(call->number);
+	if (!handle)
+		return library_invalid(front);
+	status = vcuda_library_opened(front, op, major, &opened);
+	if (opened.reply.flags & LIBRARY_ABSENT)
+		return library_missing(front, name);
+	if (status)
+		return status;
+	h = library_new(call, false);
+	if (!h)
+		return front->statuses.memory;
+	*handle = (void *)(uintptr_t)h->state.handle;
+	return 0;
+}
+
+EXPORT int vcuda_library_unname(struct library_call *call)
+{
+	vcuda_count(call->number);
+	/* Not one of another library's. */
+	if (call->status ||
+		!vcuda_front_object(call->handle->state.handle, call->front->kind) ||
+		!vcuda_front_release(call->handle->state.handle))
+		return call->front->statuses.handle;
+	free(call->handle);
+	return 0;
 }
 
 EXPORT int vcuda_library_stream_set(

@@ -17,6 +17,7 @@
 struct library_front {
 	const char *name;
 	uint32_t kind;	  /* of its handles */
+	uint32_t also;	  /* the kind of another library's that pass for one, or 0 */
 	int *logged_once; /* that the agent has none */
 	/* The agent's, once a handle was made; NULL: no handle tells. */
 	_Atomic uint32_t *version;
@@ -96,7 +97,18 @@ int vcuda_library_word_get(const struct library_front *front, unsigned number, v
 	uint32_t word, const void *to, uint64_t *value);
 bool vcuda_library_on_device(const struct library_front *front, const void *handle);
 
-/* Sends a frame that is written by hand; its reply begins with struct library_reply. */
+/* Of a library whose handles the agent does not know: asks, once, by OP whether there is a
+ * library for a program that uses MAJOR. */
+int vcuda_library_opened(const struct library_front *front, uint16_t op, uint32_t major,
+	struct library_opened *opened);
+int vcuda_library_name(struct library_call *call, uint16_t op, uint32_t major, const char *name,
+	void **handle);
+int vcuda_library_unname(struct library_call *call);
+
+/* Sends a frame that is written by hand; its reply is NULL or begins with struct library_reply,
+ * which is zero where the call was posted. What is cached is kept unless LIBRARY_PASSING. */
+int vcuda_library_frame(const struct library_front *front, struct front_frame *frame);
+/* The same for one that is awaited. */
 int vcuda_library_ask(const struct library_front *front, uint16_t op, const void *body,
 	size_t body_bytes, void *reply, size_t reply_bytes, const char *name);
 /* A CUresult of the session's as the library's number. */

@@ -4,25 +4,6 @@
  */
 #include "shim/libraries/cublas/status.h"
 
-cublasStatus_t cublas_status(CUresult status)
-{
-	switch ((int)status) {
-	case CUDA_SUCCESS: return CUBLAS_STATUS_SUCCESS;
-	case CUDA_ERROR_INVALID_VALUE:
-	case CUDA_ERROR_INVALID_HANDLE: return CUBLAS_STATUS_INVALID_VALUE;
-	case CUDA_ERROR_OUT_OF_MEMORY: return CUBLAS_STATUS_ALLOC_FAILED;
-	case CUDA_ERROR_NOT_SUPPORTED: return CUBLAS_STATUS_NOT_SUPPORTED;
-	case CUDA_ERROR_NO_BINARY_FOR_GPU: return CUBLAS_STATUS_ARCH_MISMATCH;
-	case CUDA_ERROR_MAP_FAILED: return CUBLAS_STATUS_MAPPING_ERROR;
-	case CUDA_ERROR_NOT_INITIALIZED:
-	case CUDA_ERROR_NO_DEVICE:
-	case CUDA_ERROR_INVALID_CONTEXT:
-	case CUDA_ERROR_SYSTEM_NOT_READY: return CUBLAS_STATUS_NOT_INITIALIZED;
-	case CUDA_ERROR_OPERATING_SYSTEM: return CUBLAS_STATUS_INTERNAL_ERROR;
-	default: return CUBLAS_STATUS_EXECUTION_FAILED;
-	}
-}
-
 const char *cublas_status_name(cublasStatus_t status)
 {
 	switch (status) {

@@ -27,7 +27,8 @@ cublasStatus_t cublaslt_ask(uint16_t op, const void *body, size_t body_bytes, vo
 	};
 	CUresult status = vcuda_front_context();
 
-	return cublas_status(status ? status : vcuda_front_send(&frame));
+	return status ? front_status(&cublaslt_front, status)
+		      : vcuda_library_frame(&cublaslt_front, &frame);
 }
 
 /* The alignments that a product's pointers have. */
@@ -57,7 +58,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
 	cublasStatus_t status;
 	uint32_t got = 0;
 
-	if (!cublaslt_handle(lightHandle))
+	if (!vcuda_library_find(&cublaslt_front, lightHandle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (requestedAlgoCount <= 0 || !heuristicResultsArray || !returnAlgoCount ||
 		(preference && !pref))
@@ -75,8 +76,8 @@ cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
 		memcpy(body.algo, &heuristicResultsArray[0].algo, sizeof(body.algo));
 	status = cublaslt_ask(OP_cublasLtMatmulAlgoGetHeuristic, &body, sizeof(body), &reply,
 		sizeof(reply.head), sizeof(reply), &got);
-	if (status || reply.head.status)
-		return status ? status : (cublasStatus_t)reply.head.status;
+	if (status)
+		return status;
 	if (reply.head.count > body.wanted ||
 		got < sizeof(reply.head) + reply.head.count * sizeof(reply.results[0]))
 		return CUBLAS_STATUS_INTERNAL_ERROR;
@@ -97,7 +98,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
 	struct wire_cublasLtMatmulAlgoCheck_reply reply;
 	cublasStatus_t status;
 
-	if (!cublaslt_handle(lightHandle))
+	if (!vcuda_library_find(&cublaslt_front, lightHandle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!algo || !result)
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -108,8 +109,8 @@ cublasStatus_t hand_cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
 	memcpy(body.algo, algo, sizeof(body.algo));
 	status = cublaslt_ask(OP_cublasLtMatmulAlgoCheck, &body, sizeof(body), &reply,
 		sizeof(reply), 0, NULL);
-	if (status || reply.status)
-		return status ? status : (cublasStatus_t)reply.status;
+	if (status)
+		return status;
 	/* The algorithm in it is never updated. */
 	reply.result.algo = result->algo;
 	*result = reply.result;
@@ -137,7 +138,7 @@ cublasStatus_t hand_cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
 	cublasStatus_t status;
 	uint32_t got = 0;
 
-	if (!cublaslt_handle(lightHandle))
+	if (!vcuda_library_find(&cublaslt_front, lightHandle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (requestedAlgoCount <= 0 || !algoIdsArray || !returnAlgoCount)
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -145,8 +146,8 @@ cublasStatus_t hand_cublasLtMatmulAlgoGetIds(cublasLtHandle_t lightHandle,
 							    : CUBLASLT_IDS_MAX;
 	status = cublaslt_ask(OP_cublasLtMatmulAlgoGetIds, &body, sizeof(body), &reply,
 		sizeof(reply.head), sizeof(reply), &got);
-	if (status || reply.head.status)
-		return status ? status : (cublasStatus_t)reply.head.status;
+	if (status)
+		return status;
 	if (reply.head.count > body.wanted ||
 		got < sizeof(reply.head) + reply.head.count * sizeof(reply.ids[0]))
 		return CUBLAS_STATUS_INTERNAL_ERROR;
@@ -173,14 +174,14 @@ cublasStatus_t hand_cublasLtMatmulAlgoInit(cublasLtHandle_t lightHandle,
 	struct wire_cublasLtMatmulAlgoInit_reply reply;
 	cublasStatus_t status;
 
-	if (!cublaslt_handle(lightHandle))
+	if (!vcuda_library_find(&cublaslt_front, lightHandle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!algo)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	status = cublaslt_ask(
 		OP_cublasLtMatmulAlgoInit, &body, sizeof(body), &reply, sizeof(reply), 0, NULL);
-	if (status || reply.status)
-		return status ? status : (cublasStatus_t)reply.status;
+	if (status)
+		return status;
 	memcpy(algo, reply.algo, sizeof(*algo));
 	return CUBLAS_STATUS_SUCCESS;
 }
@@ -209,8 +210,8 @@ cublasStatus_t cublaslt_algo_attribute(uint16_t op, const cublasLtMatmulAlgo_t *
 		got = 0;
 		status = cublaslt_ask(op, &body, sizeof(body), &reply, sizeof(reply.head),
 			sizeof(reply), &got);
-		if (status || reply.head.status)
-			return status ? status : (cublasStatus_t)reply.head.status;
+		if (status)
+			return status;
 		if (got < sizeof(reply.head) || reply.head.bytes > got - sizeof(reply.head) ||
 			reply.head.bytes > room - body.from)
 			return CUBLAS_STATUS_INTERNAL_ERROR;
@@ -237,8 +238,8 @@ cublasStatus_t hand_cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *a
 	memcpy(body.value, buf, sizeInBytes);
 	status = cublaslt_ask(OP_cublasLtMatmulAlgoConfigSetAttribute, &body, sizeof(body),
 		&reply, sizeof(reply), 0, NULL);
-	if (status || reply.status)
-		return status ? status : (cublasStatus_t)reply.status;
+	if (status)
+		return status;
 	memcpy(algo, reply.algo, sizeof(*algo));
 	return CUBLAS_STATUS_SUCCESS;
 }

@@ -12,8 +12,7 @@
 #include <stdbool.h>
 
 #include "protocol/libraries/cublaslt.h"
-#include "shim/libraries/cublas/status.h"
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/plain.h"
 
 /* VCUDA_ABI: 12 or 13, whichever this front stands for. */
 
@@ -69,9 +68,6 @@ const struct cublaslt_matmul_desc *cublaslt_matmul_of(cublasLtMatmulDesc_t desc)
 const struct cublaslt_transform_desc *cublaslt_transform_of(cublasLtMatrixTransformDesc_t desc);
 const struct cublaslt_preference_desc *cublaslt_preference_of(cublasLtMatmulPreference_t pref);
 
-/* A handle of this front or, as CUDA allows, of the cuBLAS front. */
-bool cublaslt_handle(cublasLtHandle_t handle);
-
 /* The product that the descriptors describe; layouts in the order of enum cublaslt_matrix, that
  * of C may be NULL.  INVALID_VALUE where one is none. */
 cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmulDesc_t desc,
@@ -80,8 +76,5 @@ cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmul
 /* A cached question: its answer, of at least `bytes` and at most `most`; *got may be NULL. */
 cublasStatus_t cublaslt_ask(uint16_t op, const void *body, size_t body_bytes, void *reply,
 	size_t bytes, size_t most, uint32_t *got);
-
-cublasStatus_t cublaslt_refused(unsigned call, const char *name, const char *reason);
-void cublaslt_count(unsigned call);
 
 #endif

@@ -97,7 +97,7 @@ static cublasStatus_t send(uint16_t op, const void *body, size_t body_bytes, uin
 		.stream = stream,
 	};
 
-	return cublas_status(vcuda_front_send(&frame));
+	return vcuda_library_frame(&cublaslt_front, &frame);
 }
 
 cublasStatus_t hand_cublasLtMatmul(cublasLtHandle_t lightHandle,
@@ -119,7 +119,7 @@ cublasStatus_t hand_cublasLtMatmul(cublasLtHandle_t lightHandle,
 	cublasStatus_t status;
 	uint8_t *at;
 
-	if (!cublaslt_handle(lightHandle))
+	if (!vcuda_library_find(&cublaslt_front, lightHandle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	status = cublaslt_problem(&body.problem, computeDesc, layouts);
 	if (status)
@@ -160,7 +160,7 @@ cublasStatus_t hand_cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
 	};
 	cublasStatus_t status;
 
-	if (!cublaslt_handle(lightHandle))
+	if (!vcuda_library_find(&cublaslt_front, lightHandle))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!d || !Cdesc || (A && !Adesc) || (B && !Bdesc))
 		return CUBLAS_STATUS_INVALID_VALUE;

@@ -16,6 +16,24 @@ void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t
 	library_once(w->config, of->library, major, of->open, of->bytes);
 }
 
+CUresult plain_told(struct request *r, const struct plain_library *of, int status)
+{
+	struct library_reply *answer = (void *)r->answer;
+
+	if (r->header.kind != FRAME_CALL)
+		return library_result(&of->statuses, status);
+	answer->status = (uint32_t)status;
+	if (!library_lasting(&of->statuses, status))
+		answer->flags |= LIBRARY_PASSING;
+	return CUDA_SUCCESS;
+}
+
+CUresult plain_without(
+	struct worker *w, struct request *r, const struct plain_library *of, const char *name)
+{
+	return plain_told(r, of, library_status(&of->statuses, worker_lacks(w, name)));
+}
+
 const void *plain_open(
 	struct worker *w, struct request *r, const struct plain_library *of, uint32_t major)
 {
@@ -28,9 +46,37 @@ const void *plain_open(
 	}
 	library = library_once(w->config, of->library, major, of->open, of->bytes);
 	if (!library) {
-		answer->status = (uint32_t)of->statuses.missing;
-		answer->absent = 1;
+		worker_refuse(r, plain_told(r, of, of->statuses.missing));
+		answer->flags = LIBRARY_ABSENT;
 	}
+	return library;
+}
+
+const void *plain_shared(struct worker *w, struct request *r, const struct plain_library *of,
+	uint32_t major, void **handle)
+{
+	const void *library = plain_open(w, r, of, major);
+	uint16_t number = r->header.context;
+	struct plain_shared *one;
+	int status;
+
+	if (!library)
+		return NULL;
+	if (number >= CONTEXT_MAX) {
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+		return NULL;
+	}
+	one = &of->shared[(major - library_family(of->library)->oldest) * CONTEXT_MAX + number];
+	if (one->context != w->contexts[number]) {
+		one->context = NULL;
+		status = of->create(library, &one->handle);
+		if (status) {
+			worker_refuse(r, plain_told(r, of, status));
+			return NULL;
+		}
+		one->context = w->contexts[number];
+	}
+	*handle = one->handle;
 	return library;
 }
 
@@ -60,17 +106,6 @@ CUresult plain_bind(struct worker *w, struct request *r, const struct plain_libr
 		s->word[i] = of->get_word(library, made, i);
 	if (of->version)
 		answer->version = of->version(library, made);
-	return CUDA_SUCCESS;
-}
-
-/* The answer to a call; a post has none. */
-static CUresult plain_told(struct request *r, const struct plain_library *of, int status)
-{
-	struct library_reply *answer = (void *)r->answer;
-
-	if (r->header.kind != FRAME_CALL)
-		return library_result(&of->statuses, status);
-	answer->status = (uint32_t)status;
 	return CUDA_SUCCESS;
 }
 

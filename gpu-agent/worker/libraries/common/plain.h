@@ -19,13 +19,23 @@ struct plain_library {
 	struct library_statuses statuses;
 	uint32_t pointer_mode; /* the word of the state that is one, or LIBRARY_NO_WORD */
 	int (*open)(void *functions, const char *path, struct error *error);
+	/* Handles that the client names, … */
 	int (*destroy)(const void *functions, void *handle);
 	int (*set_stream)(const void *functions, void *handle, CUstream stream);
+	/* … or one for each major and context. */
+	struct plain_shared *shared; /* [LIBRARY_MAJORS * CONTEXT_MAX] */
+	int (*create)(const void *functions, void **handle);
 	/* Words of the state that the library's handle has too; NULL: none. One that the
 	 * library does not know is as it always was. */
 	int (*set_word)(const void *functions, void *handle, uint32_t word, uint32_t value);
 	uint32_t (*get_word)(const void *functions, void *handle, uint32_t word);
 	uint32_t (*version)(const void *functions, void *handle); /* NULL: not told */
+};
+
+/* Of a context that is gone, it went with it. */
+struct plain_shared {
+	CUcontext context;
+	void *handle;
 };
 
 struct plain_served {
@@ -44,9 +54,17 @@ struct plain_served {
 
 /* Opens it in a worker that waits for its session. */
 void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t major);
-/* The library's functions; NULL where there is none: *answer and r->refused say so. */
+/* The library's functions; NULL where there is none: r->refused or the answer says so. */
 const void *plain_open(
 	struct worker *w, struct request *r, const struct plain_library *of, uint32_t major);
+/* The same, and the library's handle in the frame's context. */
+const void *plain_shared(struct worker *w, struct request *r, const struct plain_library *of,
+	uint32_t major, void **handle);
+/* A status of the library's becomes the answer; of a post the CUresult. */
+CUresult plain_told(struct request *r, const struct plain_library *of, int status);
+/* The library has no function NAME. */
+CUresult plain_without(
+	struct worker *w, struct request *r, const struct plain_library *of, const char *name);
 /* Binds what the library made with that status to the handle that the frame minted; the answer
  * is a struct library_opened. */
 CUresult plain_bind(struct worker *w, struct request *r, const struct plain_library *of,

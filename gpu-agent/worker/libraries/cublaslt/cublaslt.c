@@ -1,81 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuBLASLt on the worker: its library is opened when it is first asked for, in the major that
- * the app uses (the next one where only that is there), and has one handle for each context.
- * Everything else comes with the frame.
+ * cuBLASLt on the worker: one handle for each context (plain_shared), in the major that the app
+ * uses (the next one where only that is there). Everything else comes with the frame.
  */
 #include "gpu-agent/worker/libraries/cublaslt/cublaslt.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "gpu-agent/probe/library.h"
-#include "gpu-agent/worker/warm.h"
-#include "gpu-agent/worker/worker_state.h"
+#include "gpu-agent/worker/libraries/common/plain.h"
 
 /* What an address is told as where only its alignment matters: never looked at. */
 #define CUBLASLT_NOWHERE 0x7f0000000000u
 
-static struct {
-	CUcontext context;
-	cublasLtHandle_t handle;
-} handles[LIBRARY_MAJORS][CONTEXT_MAX];
-
-static CUresult cublas_result(cublasStatus_t status)
-{
-	switch (status) {
-	case CUBLAS_STATUS_SUCCESS: return CUDA_SUCCESS;
-	case CUBLAS_STATUS_NOT_INITIALIZED: return CUDA_ERROR_NOT_INITIALIZED;
-	case CUBLAS_STATUS_ALLOC_FAILED: return CUDA_ERROR_OUT_OF_MEMORY;
-	case CUBLAS_STATUS_INVALID_VALUE: return CUDA_ERROR_INVALID_VALUE;
-	case CUBLAS_STATUS_ARCH_MISMATCH: return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	case CUBLAS_STATUS_MAPPING_ERROR: return CUDA_ERROR_MAP_FAILED;
-	case CUBLAS_STATUS_NOT_SUPPORTED: return CUDA_ERROR_NOT_SUPPORTED;
-	case CUBLAS_STATUS_INTERNAL_ERROR: return CUDA_ERROR_OPERATING_SYSTEM;
-	/* Not LAUNCH_FAILED: whether the context is lost is for the driver to say. */
-	default: return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	}
-}
-
-void cublaslt_warm(const struct worker *w, uint32_t major)
-{
-	cublaslt_library_of(w->config, major);
-}
-
-/* The library and its handle in the frame's context; NULL, and the request is refused, where
- * there is none. */
 static const struct cublaslt_library *cublaslt_use(
-	struct worker *w, struct request *r, uint32_t major, cublasLtHandle_t *handle)
+	struct worker *w, struct request *r, uint64_t major, cublasLtHandle_t *handle)
 {
-	const struct cublaslt_library *l = cublaslt_library_of(w->config, major);
-	uint16_t number = r->header.context;
-	uint32_t at = major - library_family(LIBRARY_CUBLASLT)->oldest;
-	cublasStatus_t status;
-
-	if (!l || number >= CONTEXT_MAX) {
-		worker_refuse(r, l ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED);
-		return NULL;
-	}
-	if (handles[at][number].context != w->contexts[number]) {
-		/* A handle of a context that is gone went with it. */
-		handles[at][number].context = NULL;
-		status = l->cublasLtCreate(&handles[at][number].handle);
-		if (status) {
-			worker_refuse(r, cublas_result(status));
-			return NULL;
-		}
-		handles[at][number].context = w->contexts[number];
-	}
-	*handle = handles[at][number].handle;
-	return l;
+	return plain_shared(w, r, &cublaslt_plain, (uint32_t)major, (void **)handle);
 }
 
-/* Whether the same question always gets that answer, so that the app may keep it. */
-static bool lasting(cublasStatus_t status)
+static CUresult cublaslt_told(struct request *r, cublasStatus_t status)
 {
-	return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_INVALID_VALUE ||
-	       status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+	return plain_told(r, &cublaslt_plain, status);
+}
+
+static CUresult cublaslt_lacks(struct worker *w, struct request *r, const char *name)
+{
+	return plain_without(w, r, &cublaslt_plain, name);
 }
 
 /* ---- what runs ---- */
@@ -119,15 +69,18 @@ CUresult serve_cublasLtMatmul(struct worker *w, struct request *r)
 		return r->refused;
 	status = cublaslt_make(l, &req->problem, req->pointers, req->bit_count, &made);
 	if (status)
-		return cublas_result(status);
+		return cublaslt_told(r, status);
 	memcpy(&algo, req->algo, sizeof(algo));
-	return cublas_result(l->cublasLtMatmul(handle, made.desc, alpha,
-		(const void *)(uintptr_t)req->matrix[CUBLASLT_A], made.layout[CUBLASLT_A],
-		(const void *)(uintptr_t)req->matrix[CUBLASLT_B], made.layout[CUBLASLT_B], beta,
-		(const void *)(uintptr_t)req->matrix[CUBLASLT_C], made.layout[CUBLASLT_C],
-		(void *)(uintptr_t)req->matrix[CUBLASLT_D], made.layout[CUBLASLT_D],
-		req->has_algo ? &algo : NULL, (void *)(uintptr_t)req->workspace,
-		req->workspace_bytes, stream));
+	return cublaslt_told(
+		r, l->cublasLtMatmul(handle, made.desc, alpha,
+			   (const void *)(uintptr_t)req->matrix[CUBLASLT_A],
+			   made.layout[CUBLASLT_A],
+			   (const void *)(uintptr_t)req->matrix[CUBLASLT_B],
+			   made.layout[CUBLASLT_B], beta,
+			   (const void *)(uintptr_t)req->matrix[CUBLASLT_C],
+			   made.layout[CUBLASLT_C], (void *)(uintptr_t)req->matrix[CUBLASLT_D],
+			   made.layout[CUBLASLT_D], req->has_algo ? &algo : NULL,
+			   (void *)(uintptr_t)req->workspace, req->workspace_bytes, stream));
 }
 
 CUresult serve_cublasLtMatrixTransform(struct worker *w, struct request *r)
@@ -152,7 +105,7 @@ CUresult serve_cublasLtMatrixTransform(struct worker *w, struct request *r)
 	if (!l->cublasLtMatrixTransform || !l->cublasLtMatrixTransformDescCreate ||
 		!l->cublasLtMatrixTransformDescDestroy ||
 		!l->cublasLtMatrixTransformDescSetAttribute)
-		return worker_lacks(w, "cublasLtMatrixTransform");
+		return cublaslt_lacks(w, r, "cublasLtMatrixTransform");
 	for (int i = 0; !status && i < 3; i++)
 		if (req->layouts & 1u << i)
 			status = cublaslt_make_layout(
@@ -160,13 +113,13 @@ CUresult serve_cublasLtMatrixTransform(struct worker *w, struct request *r)
 	if (!status)
 		status = cublaslt_make_transform(l, &req->desc, &desc);
 	if (status)
-		return cublas_result(status);
+		return cublaslt_told(r, status);
 	status = l->cublasLtMatrixTransform(handle, desc, alpha,
 		(const void *)(uintptr_t)req->matrix[0], layout[0], beta,
 		(const void *)(uintptr_t)req->matrix[1], layout[1],
 		(void *)(uintptr_t)req->matrix[2], layout[2], stream);
 	l->cublasLtMatrixTransformDescDestroy(desc);
-	return cublas_result(status);
+	return cublaslt_told(r, status);
 }
 
 /* ---- what is asked about algorithms ---- */
@@ -227,10 +180,8 @@ CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *
 			(int)req->wanted, results, &count);
 		l->cublasLtMatmulPreferenceDestroy(preference);
 	}
-	if (!lasting(status))
-		return cublas_result(status);
-	answer->status = (uint32_t)status;
 	answer->count = answer_list(r, status, count, req->wanted, results, sizeof(results[0]));
+	worker_refuse(r, cublaslt_told(r, status));
 	return r->refused;
 }
 
@@ -248,15 +199,14 @@ CUresult serve_cublasLtMatmulAlgoCheck(struct worker *w, struct request *r)
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtMatmulAlgoCheck)
-		return worker_lacks(w, "cublasLtMatmulAlgoCheck");
+		return cublaslt_lacks(w, r, "cublasLtMatmulAlgoCheck");
 	memcpy(&algo, req->algo, sizeof(algo));
 	status = make_nowhere(l, &req->problem, req->pointers, &made);
 	if (!status)
 		status = l->cublasLtMatmulAlgoCheck(handle, made.desc, made.layout[CUBLASLT_A],
 			made.layout[CUBLASLT_B], made.layout[CUBLASLT_C],
 			made.layout[CUBLASLT_D], &algo, &answer->result);
-	answer->status = (uint64_t)status;
-	return lasting(status) ? CUDA_SUCCESS : cublas_result(status);
+	return cublaslt_told(r, status);
 }
 
 CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
@@ -274,14 +224,12 @@ CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r)
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtMatmulAlgoGetIds)
-		return worker_lacks(w, "cublasLtMatmulAlgoGetIds");
+		return cublaslt_lacks(w, r, "cublasLtMatmulAlgoGetIds");
 	status = l->cublasLtMatmulAlgoGetIds(handle, req->compute, (cudaDataType)req->scale,
 		(cudaDataType)req->a, (cudaDataType)req->b, (cudaDataType)req->c,
 		(cudaDataType)req->d, (int)req->wanted, ids, &count);
-	if (!lasting(status))
-		return cublas_result(status);
-	answer->status = (uint32_t)status;
 	answer->count = answer_list(r, status, count, req->wanted, ids, sizeof(ids[0]));
+	worker_refuse(r, cublaslt_told(r, status));
 	return r->refused;
 }
 
@@ -298,13 +246,12 @@ CUresult serve_cublasLtMatmulAlgoInit(struct worker *w, struct request *r)
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtMatmulAlgoInit)
-		return worker_lacks(w, "cublasLtMatmulAlgoInit");
+		return cublaslt_lacks(w, r, "cublasLtMatmulAlgoInit");
 	status = l->cublasLtMatmulAlgoInit(handle, req->compute, (cudaDataType)req->scale,
 		(cudaDataType)req->a, (cudaDataType)req->b, (cudaDataType)req->c,
 		(cudaDataType)req->d, req->id, &algo);
-	answer->status = (uint64_t)status;
 	memcpy(answer->algo, &algo, sizeof(algo));
-	return lasting(status) ? CUDA_SUCCESS : cublas_result(status);
+	return cublaslt_told(r, status);
 }
 
 /* Both kinds of attributes; an algorithm's bytes are the app's, and the library checks them. */
@@ -326,22 +273,20 @@ static CUresult attribute(struct worker *w, struct request *r, bool of_config)
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtMatmulAlgoCapGetAttribute || !l->cublasLtMatmulAlgoConfigGetAttribute)
-		return worker_lacks(w, "cublasLtMatmulAlgo…GetAttribute");
+		return cublaslt_lacks(w, r, "cublasLtMatmulAlgo…GetAttribute");
 	memcpy(&algo, req->algo, sizeof(algo));
 	status = of_config ? l->cublasLtMatmulAlgoConfigGetAttribute(
 				     &algo, req->attribute, bytes, req->bytes, &written)
 			   : l->cublasLtMatmulAlgoCapGetAttribute(
 				     &algo, req->attribute, bytes, req->bytes, &written);
-	if (!lasting(status))
-		return cublas_result(status);
 	if (!status && req->bytes && written <= req->bytes && written > req->from)
 		n = written - req->from;
 	if (n > CUBLASLT_SLICE)
 		n = CUBLASLT_SLICE;
-	answer->status = (uint64_t)status;
 	answer->written = written;
 	answer->bytes = (uint32_t)n;
 	memcpy(worker_out(r, &run, n), bytes + req->from, n);
+	worker_refuse(r, cublaslt_told(r, status));
 	return r->refused;
 }
 
@@ -370,13 +315,12 @@ CUresult serve_cublasLtMatmulAlgoConfigSetAttribute(struct worker *w, struct req
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtMatmulAlgoConfigSetAttribute)
-		return worker_lacks(w, "cublasLtMatmulAlgoConfigSetAttribute");
+		return cublaslt_lacks(w, r, "cublasLtMatmulAlgoConfigSetAttribute");
 	memcpy(&algo, req->algo, sizeof(algo));
 	status = l->cublasLtMatmulAlgoConfigSetAttribute(
 		&algo, req->attribute, req->value, req->bytes);
-	answer->status = (uint64_t)status;
 	memcpy(answer->algo, &algo, sizeof(algo));
-	return lasting(status) ? CUDA_SUCCESS : cublas_result(status);
+	return cublaslt_told(r, status);
 }
 
 /* ---- the library itself ---- */
@@ -384,19 +328,13 @@ CUresult serve_cublasLtMatmulAlgoConfigSetAttribute(struct worker *w, struct req
 CUresult serve_cublasLtGetVersion(struct worker *w, struct request *r)
 {
 	const struct wire_cublasLtGetVersion *req = (const void *)r->body;
-	struct wire_cublasLtGetVersion_reply *answer = (void *)r->answer;
+	struct library_opened *answer = (void *)r->answer;
 	const struct cublaslt_library *l;
 	cublasLtHandle_t handle;
 
-	if (!library_serves(LIBRARY_CUBLASLT, (uint32_t)req->major))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!cublaslt_library_of(w->config, (uint32_t)req->major)) {
-		answer->status = CUBLAS_STATUS_NOT_INITIALIZED;
-		return CUDA_SUCCESS;
-	}
-	l = cublaslt_use(w, r, (uint32_t)req->major, &handle);
+	l = cublaslt_use(w, r, req->major, &handle);
 	if (l)
-		answer->version = l->cublasLtGetVersion();
+		answer->version = (uint32_t)l->cublasLtGetVersion();
 	return r->refused;
 }
 
@@ -406,16 +344,17 @@ CUresult serve_cublasLtHeuristicsCacheGetCapacity(struct worker *w, struct reque
 	struct wire_cublasLtHeuristicsCacheGetCapacity_reply *answer = (void *)r->answer;
 	const struct cublaslt_library *l;
 	cublasLtHandle_t handle;
+	cublasStatus_t status;
 	size_t capacity = 0;
 
-	l = cublaslt_use(w, r, (uint32_t)req->major, &handle);
+	l = cublaslt_use(w, r, req->major, &handle);
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtHeuristicsCacheGetCapacity)
-		return worker_lacks(w, "cublasLtHeuristicsCacheGetCapacity");
-	answer->status = (uint64_t)l->cublasLtHeuristicsCacheGetCapacity(&capacity);
+		return cublaslt_lacks(w, r, "cublasLtHeuristicsCacheGetCapacity");
+	status = l->cublasLtHeuristicsCacheGetCapacity(&capacity);
 	answer->capacity = capacity;
-	return CUDA_SUCCESS;
+	return cublaslt_told(r, status);
 }
 
 /* The cache is in this process's memory: beyond what any program has use for is no wish. */
@@ -424,17 +363,15 @@ CUresult serve_cublasLtHeuristicsCacheGetCapacity(struct worker *w, struct reque
 CUresult serve_cublasLtHeuristicsCacheSetCapacity(struct worker *w, struct request *r)
 {
 	const struct wire_cublasLtHeuristicsCacheSetCapacity *req = (const void *)r->body;
-	struct wire_cublasLtHeuristicsCacheSetCapacity_reply *answer = (void *)r->answer;
 	const struct cublaslt_library *l;
 	cublasLtHandle_t handle;
 
 	if (req->capacity > CUBLASLT_CAPACITY_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	l = cublaslt_use(w, r, (uint32_t)req->major, &handle);
+	l = cublaslt_use(w, r, req->major, &handle);
 	if (!l)
 		return r->refused;
 	if (!l->cublasLtHeuristicsCacheSetCapacity)
-		return worker_lacks(w, "cublasLtHeuristicsCacheSetCapacity");
-	answer->status = (uint64_t)l->cublasLtHeuristicsCacheSetCapacity(req->capacity);
-	return CUDA_SUCCESS;
+		return cublaslt_lacks(w, r, "cublasLtHeuristicsCacheSetCapacity");
+	return cublaslt_told(r, l->cublasLtHeuristicsCacheSetCapacity(req->capacity));
 }
