@@ -16,6 +16,7 @@
 #include "shim/engine/cache.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/graph/memory_node.h"
@@ -119,6 +120,7 @@ static CUresult context_reset(struct context *primary)
 	status = shim_end(&call);
 	if (status)
 		return status;
+	managed_reset(primary->device);
 	memory_reset(primary->device, vmm_reset(primary->device));
 	pool_reset(primary->device);
 	graph_memory_reset(primary->device);

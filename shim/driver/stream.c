@@ -205,6 +205,7 @@ static CUresult stream_destroy(struct stream *stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	order_stream_gone(stream->context, handle);
 	pool_stream_gone(handle);
+	managed_stream_gone(handle);
 	completion_put(stream->watch.counter);
 	free(stream);
 	body = shim_begin(&call, OP_vcudaStreamDestroy, sizeof(*body));

@@ -36,8 +36,8 @@ enum lock_rank {
 	LOCK_POOL,	   /* driver/memory/pool.c */
 	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */
-	LOCK_MEMORY,	   /* driver/memory/heap.c: windows, allocations */
 	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */
+	LOCK_MEMORY,	   /* driver/memory/heap.c: windows, allocations */
 	LOCK_HOST,	   /* driver/memory/host.c: pinned memory */
 	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
 	LOCK_CALLBACK,	   /* driver/callback.c: host functions */

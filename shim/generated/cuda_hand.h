@@ -162,6 +162,13 @@ CUresult hand_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
 CUresult hand_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
 		CUmemoryPool pool);
 CUresult hand_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult hand_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+		CUmemLocation location);
+CUresult hand_cuMemRangeGetAttribute(void *data, size_t dataSize,
+		CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count);
+CUresult hand_cuMemRangeGetAttributes(void **data, size_t *dataSizes,
+		CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
+		size_t count);
 CUresult hand_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 		CUdeviceptr ptr);
 CUresult hand_cuPointerGetAttributes(unsigned int numAttributes,
@@ -452,6 +459,8 @@ CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *p
 CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
 CUresult hand_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 		unsigned int flags);
+CUresult hand_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+		unsigned int flags);
 CUresult hand_cuStreamQuery(CUstream hStream);
 CUresult hand_cuStreamSynchronize(CUstream hStream);
 CUresult hand_cuEventRecord(CUevent hEvent, CUstream hStream);
@@ -463,6 +472,20 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
 		void **extra, CUstream null_stream);
 CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
+CUresult hand_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+		CUstream hStream);
+CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+		unsigned int flags, CUstream hStream);
+CUresult hand_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+		CUdevice device);
+CUresult hand_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+		unsigned long long flags, CUstream hStream);
+CUresult hand_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+		unsigned long long flags, CUstream hStream);
+CUresult hand_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+		unsigned long long flags, CUstream hStream);
 CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,

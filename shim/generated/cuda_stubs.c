@@ -425,6 +425,15 @@ STUB(ready, cuMemSetMemPool, hand_cuMemSetMemPool, (CUmemLocation *location,
 	CUmemAllocationType type, CUmemoryPool pool), (location, type, pool));
 STUB(lasting, cuPointerGetAttribute, hand_cuPointerGetAttribute, (void *data,
 	CUpointer_attribute attribute, CUdeviceptr ptr), (data, attribute, ptr));
+STUB(ready, cuMemAdvise_v2, hand_cuMemAdvise_v2, (CUdeviceptr devPtr, size_t count,
+	CUmem_advise advice, CUmemLocation location), (devPtr, count, advice, location));
+STUB(ready, cuMemRangeGetAttribute, hand_cuMemRangeGetAttribute, (void *data, size_t dataSize,
+	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count), (data, dataSize,
+	attribute, devPtr, count));
+STUB(ready, cuMemRangeGetAttributes, hand_cuMemRangeGetAttributes, (void **data,
+	size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes,
+	CUdeviceptr devPtr, size_t count), (data, dataSizes, attributes, numAttributes, devPtr,
+	count));
 STUB(ready, cuPointerSetAttribute, hand_cuPointerSetAttribute, (const void *value,
 	CUpointer_attribute attribute, CUdeviceptr ptr), (value, attribute, ptr));
 STUB(lasting, cuPointerGetAttributes, hand_cuPointerGetAttributes, (unsigned int numAttributes,
@@ -1307,6 +1316,11 @@ STUB(ready, cuStreamAddCallback, hand_cuStreamAddCallback, (CUstream hStream,
 STUB(ready, cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
 	CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
+STUB(ready, cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync, (CUstream hStream,
+	CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr, length, flags));
+STUB(ready, cuStreamAttachMemAsync_ptsz, hand_cuStreamAttachMemAsync, (CUstream hStream,
+	CUdeviceptr dptr, size_t length, unsigned int flags),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
 STUB(ready, cuStreamQuery, hand_cuStreamQuery, (CUstream hStream), (hStream));
 STUB(ready, cuStreamQuery_ptsz, hand_cuStreamQuery, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
@@ -1452,6 +1466,44 @@ STUB(ready, cuStreamBatchMemOp_v2, send_cuStreamBatchMemOp_v2, (CUstream stream,
 STUB(ready, cuStreamBatchMemOp_v2_ptsz, send_cuStreamBatchMemOp_v2, (CUstream stream,
 	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
+STUB(ready, cuMemPrefetchAsync, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
+	CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice, hStream));
+STUB(ready, cuMemPrefetchAsync_ptsz, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
+	CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemPrefetchAsync_v2, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
+	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
+	count, location, flags, hStream));
+STUB(ready, cuMemPrefetchAsync_v2_ptsz, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
+	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
+	count, location, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemAdvise, hand_cuMemAdvise, (CUdeviceptr devPtr, size_t count,
+	CUmem_advise advice, CUdevice device), (devPtr, count, advice, device));
+STUB(ready, cuMemPrefetchBatchAsync, hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs,
+	size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
+	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream));
+STUB(ready, cuMemPrefetchBatchAsync_ptsz, hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs,
+	size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
+	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemDiscardBatchAsync, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
+	size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), (dptrs, sizes,
+	count, flags, hStream));
+STUB(ready, cuMemDiscardBatchAsync_ptsz, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
+	size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), (dptrs, sizes,
+	count, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemDiscardAndPrefetchBatchAsync, hand_cuMemDiscardAndPrefetchBatchAsync,
+	(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+	CUstream hStream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
+	flags, hStream));
+STUB(ready, cuMemDiscardAndPrefetchBatchAsync_ptsz, hand_cuMemDiscardAndPrefetchBatchAsync,
+	(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+	CUstream hStream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
+	flags, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuLaunchCooperativeKernel, hand_cuLaunchCooperativeKernel, (CUfunction f,
 	unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
 	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
@@ -1798,23 +1850,7 @@ REFUSED(cuTexRefGetAddress);
 
 #define WHY "managed memory: not served yet"
 REFUSED(cuLibraryGetManaged);
-REFUSED(cuMemAdvise_v2);
 REFUSED(cuMemGetLocationInfo);
-REFUSED(cuMemRangeGetAttribute);
-REFUSED(cuMemRangeGetAttributes);
-REFUSED(cuStreamAttachMemAsync);
-REFUSED(cuStreamAttachMemAsync_ptsz);
-REFUSED(cuMemPrefetchAsync);
-REFUSED(cuMemPrefetchAsync_ptsz);
-REFUSED(cuMemPrefetchAsync_v2);
-REFUSED(cuMemPrefetchAsync_v2_ptsz);
-REFUSED(cuMemAdvise);
-REFUSED(cuMemPrefetchBatchAsync);
-REFUSED(cuMemPrefetchBatchAsync_ptsz);
-REFUSED(cuMemDiscardBatchAsync);
-REFUSED(cuMemDiscardBatchAsync_ptsz);
-REFUSED(cuMemDiscardAndPrefetchBatchAsync);
-REFUSED(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 #undef WHY
 
 #define WHY "arrays: not served yet"

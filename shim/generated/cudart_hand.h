@@ -177,6 +177,23 @@ cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, 
 		size_t count, cudaStream_t stream);
 cudaError_t hand_cudaGetSymbolAddress(void **devPtr, const void *symbol);
 cudaError_t hand_cudaGetSymbolSize(size_t *size, const void *symbol);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
+		int device);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
+		struct cudaMemLocation location);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaMemAdvise_v2(const void *devPtr, size_t count,
+		enum cudaMemoryAdvise advice, struct cudaMemLocation location);
+#endif
+cudaError_t hand_cudaMemRangeGetAttribute(void *data, size_t dataSize,
+		enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count);
+cudaError_t hand_cudaMemRangeGetAttributes(void **data, size_t *dataSizes,
+		enum cudaMemRangeAttribute *attributes, size_t numAttributes,
+		const void *devPtr, size_t count);
 cudaError_t hand_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep);
 cudaError_t hand_cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
 		void *value);
@@ -549,6 +566,8 @@ cudaError_t hand_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 		unsigned int flags);
 cudaError_t hand_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
 		void *userData, unsigned int flags);
+cudaError_t hand_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length,
+		unsigned int flags);
 cudaError_t hand_cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t hand_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 		size_t sharedMem, cudaStream_t stream);
@@ -557,6 +576,32 @@ cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const voi
 cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream);
 cudaError_t hand_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice,
+		cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemPrefetchAsync(const void *devPtr, size_t count,
+		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 12
+cudaError_t hand_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count,
+		struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count,
+		struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count,
+		unsigned long long flags, cudaStream_t stream);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count,
+		struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+		size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
+#endif
 cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		cudaGraphInstantiateParams *instantiateParams, cudaStream_t null_stream);
 cudaError_t hand_cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);

@@ -238,6 +238,26 @@ STUB(cudaGetSymbolAddress, hand_cudaGetSymbolAddress, (void **devPtr, const void
 	(devPtr, symbol))
 STUB(cudaGetSymbolSize, hand_cudaGetSymbolSize, (size_t *size, const void *symbol), (size,
 	symbol))
+#if VCUDA_ABI == 12
+STUB(cudaMemAdvise, hand_cudaMemAdvise, (const void *devPtr, size_t count,
+	enum cudaMemoryAdvise advice, int device), (devPtr, count, advice, device))
+#endif
+#if VCUDA_ABI == 13
+STUB(cudaMemAdvise, hand_cudaMemAdvise, (const void *devPtr, size_t count,
+	enum cudaMemoryAdvise advice, struct cudaMemLocation location), (devPtr, count, advice,
+	location))
+#endif
+#if VCUDA_ABI == 12
+STUB(cudaMemAdvise_v2, hand_cudaMemAdvise_v2, (const void *devPtr, size_t count,
+	enum cudaMemoryAdvise advice, struct cudaMemLocation location), (devPtr, count, advice,
+	location))
+#endif
+STUB(cudaMemRangeGetAttribute, hand_cudaMemRangeGetAttribute, (void *data, size_t dataSize,
+	enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count), (data,
+	dataSize, attribute, devPtr, count))
+STUB(cudaMemRangeGetAttributes, hand_cudaMemRangeGetAttributes, (void **data, size_t *dataSizes,
+	enum cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr,
+	size_t count), (data, dataSizes, attributes, numAttributes, devPtr, count))
 STUB(cudaMemPoolTrimTo, hand_cudaMemPoolTrimTo, (cudaMemPool_t memPool, size_t minBytesToKeep),
 	(memPool, minBytesToKeep))
 STUB(cudaMemPoolSetAttribute, hand_cudaMemPoolSetAttribute, (cudaMemPool_t memPool,
@@ -779,6 +799,11 @@ STUB(cudaStreamAddCallback, hand_cudaStreamAddCallback, (cudaStream_t stream,
 STUB(cudaStreamAddCallback_ptsz, hand_cudaStreamAddCallback, (cudaStream_t stream,
 	cudaStreamCallback_t callback, void *userData, unsigned int flags),
 	(stream ? stream : cudaStreamPerThread, callback, userData, flags))
+STUB(cudaStreamAttachMemAsync, hand_cudaStreamAttachMemAsync, (cudaStream_t stream,
+	void *devPtr, size_t length, unsigned int flags), (stream, devPtr, length, flags))
+STUB(cudaStreamAttachMemAsync_ptsz, hand_cudaStreamAttachMemAsync, (cudaStream_t stream,
+	void *devPtr, size_t length, unsigned int flags),
+	(stream ? stream : cudaStreamPerThread, devPtr, length, flags))
 STUB(cudaStreamSynchronize, hand_cudaStreamSynchronize, (cudaStream_t stream), (stream))
 STUB(cudaStreamSynchronize_ptsz, hand_cudaStreamSynchronize, (cudaStream_t stream),
 	(stream ? stream : cudaStreamPerThread))
@@ -802,6 +827,56 @@ STUB(cudaLaunchHostFunc, hand_cudaLaunchHostFunc, (cudaStream_t stream, cudaHost
 	void *userData), (stream, fn, userData))
 STUB(cudaLaunchHostFunc_ptsz, hand_cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn,
 	void *userData), (stream ? stream : cudaStreamPerThread, fn, userData))
+#if VCUDA_ABI == 12
+STUB(cudaMemPrefetchAsync, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
+	int dstDevice, cudaStream_t stream), (devPtr, count, dstDevice, stream))
+STUB(cudaMemPrefetchAsync_ptsz, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
+	int dstDevice, cudaStream_t stream), (devPtr, count, dstDevice,
+	stream ? stream : cudaStreamPerThread))
+#endif
+#if VCUDA_ABI == 13
+STUB(cudaMemPrefetchAsync, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
+	struct cudaMemLocation location, unsigned int flags, cudaStream_t stream), (devPtr,
+	count, location, flags, stream))
+STUB(cudaMemPrefetchAsync_ptsz, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
+	struct cudaMemLocation location, unsigned int flags, cudaStream_t stream), (devPtr,
+	count, location, flags, stream ? stream : cudaStreamPerThread))
+#endif
+#if VCUDA_ABI == 12
+STUB(cudaMemPrefetchAsync_v2, hand_cudaMemPrefetchAsync_v2, (const void *devPtr, size_t count,
+	struct cudaMemLocation location, unsigned int flags, cudaStream_t stream), (devPtr,
+	count, location, flags, stream))
+STUB(cudaMemPrefetchAsync_v2_ptsz, hand_cudaMemPrefetchAsync_v2, (const void *devPtr,
+	size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream),
+	(devPtr, count, location, flags, stream ? stream : cudaStreamPerThread))
+#endif
+#if VCUDA_ABI == 13
+STUB(cudaMemPrefetchBatchAsync, hand_cudaMemPrefetchBatchAsync, (void **dptrs, size_t *sizes,
+	size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+	size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream), (dptrs, sizes,
+	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream))
+STUB(cudaMemPrefetchBatchAsync_ptsz, hand_cudaMemPrefetchBatchAsync, (void **dptrs,
+	size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
+	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+	cudaStream_t stream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+	numPrefetchLocs, flags, stream ? stream : cudaStreamPerThread))
+STUB(cudaMemDiscardBatchAsync, hand_cudaMemDiscardBatchAsync, (void **dptrs, size_t *sizes,
+	size_t count, unsigned long long flags, cudaStream_t stream), (dptrs, sizes, count,
+	flags, stream))
+STUB(cudaMemDiscardBatchAsync_ptsz, hand_cudaMemDiscardBatchAsync, (void **dptrs, size_t *sizes,
+	size_t count, unsigned long long flags, cudaStream_t stream), (dptrs, sizes, count,
+	flags, stream ? stream : cudaStreamPerThread))
+STUB(cudaMemDiscardAndPrefetchBatchAsync, hand_cudaMemDiscardAndPrefetchBatchAsync,
+	(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
+	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+	cudaStream_t stream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+	numPrefetchLocs, flags, stream))
+STUB(cudaMemDiscardAndPrefetchBatchAsync_ptsz, hand_cudaMemDiscardAndPrefetchBatchAsync,
+	(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
+	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+	cudaStream_t stream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+	numPrefetchLocs, flags, stream ? stream : cudaStreamPerThread))
+#endif
 STUB(cudaGraphInstantiateWithParams, hand_cudaGraphInstantiateWithParams,
 	(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 	cudaGraphInstantiateParams *instantiateParams), (pGraphExec, graph, instantiateParams,
@@ -1064,40 +1139,7 @@ REFUSED(cudaMemcpy2DFromArrayAsync_ptsz)
 #if VCUDA_ABI == 13
 REFUSED(cudaMemGetLocationInfo)
 #endif
-#if VCUDA_ABI == 12
-REFUSED(cudaMemAdvise)
-#endif
-#if VCUDA_ABI == 13
-REFUSED(cudaMemAdvise)
-#endif
-#if VCUDA_ABI == 12
-REFUSED(cudaMemAdvise_v2)
-#endif
-REFUSED(cudaMemRangeGetAttribute)
-REFUSED(cudaMemRangeGetAttributes)
 REFUSED(cudaLibraryGetManaged)
-REFUSED(cudaStreamAttachMemAsync)
-REFUSED(cudaStreamAttachMemAsync_ptsz)
-#if VCUDA_ABI == 12
-REFUSED(cudaMemPrefetchAsync)
-REFUSED(cudaMemPrefetchAsync_ptsz)
-#endif
-#if VCUDA_ABI == 13
-REFUSED(cudaMemPrefetchAsync)
-REFUSED(cudaMemPrefetchAsync_ptsz)
-#endif
-#if VCUDA_ABI == 12
-REFUSED(cudaMemPrefetchAsync_v2)
-REFUSED(cudaMemPrefetchAsync_v2_ptsz)
-#endif
-#if VCUDA_ABI == 13
-REFUSED(cudaMemPrefetchBatchAsync)
-REFUSED(cudaMemPrefetchBatchAsync_ptsz)
-REFUSED(cudaMemDiscardBatchAsync)
-REFUSED(cudaMemDiscardBatchAsync_ptsz)
-REFUSED(cudaMemDiscardAndPrefetchBatchAsync)
-REFUSED(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
-#endif
 #undef WHY
 
 #define WHY "sharing between processes: not served yet"

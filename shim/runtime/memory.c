@@ -20,21 +20,6 @@ cudaError_t hand_cudaMalloc(void **devPtr, size_t size)
 	return error;
 }
 
-cudaError_t hand_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
-{
-	CUdeviceptr address = 0;
-	cudaError_t error;
-
-	if (!devPtr)
-		return cudaErrorInvalidValue;
-	error = runtime_enter();
-	if (!error)
-		error = runtime_status(cuMemAllocManaged(&address, size, flags));
-	if (!error)
-		*devPtr = (void *)address;
-	return error;
-}
-
 cudaError_t hand_cudaFree(void *devPtr)
 {
 	cudaError_t error = runtime_enter();

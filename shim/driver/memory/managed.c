@@ -28,7 +28,8 @@
 #include "shim/engine/thread.h"
 
 bool managed_any;
-struct managed managed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* Its numbers are none of memory.c's. */
+struct managed managed = {.lock = PTHREAD_MUTEX_INITIALIZER, .last_id = 1ull << 40};
 LOCK_RANK(managed, managed.lock, LOCK_MANAGED);
 
 struct region *managed_region(uint64_t address)
@@ -138,6 +139,7 @@ CUresult managed_push_pages(struct region *r, size_t first, size_t n)
 			pages_set(&r->pages, at, run, PAGE_ABSENT);
 		}
 	}
+	/* The device may write to what nobody has touched yet. */
 	if (!status && r->pages.zero)
 		pages_set(&r->pages, first, n, PAGE_ABSENT);
 	if (!status && seq)
@@ -151,7 +153,6 @@ CUresult managed_push(uint64_t stream)
 	CUresult status = CUDA_SUCCESS;
 	bool left = false;
 
-	(void)stream;
 	atomic_fetch_add(&managed.epoch, 1);
 	if (!atomic_load(&managed.touched))
 		return CUDA_SUCCESS;
@@ -159,13 +160,27 @@ CUresult managed_push(uint64_t stream)
 	for (size_t i = 0; i < managed.count && !status; i++) {
 		struct region *r = managed.regions[i];
 
-		if (r->pages.present || r->pages.zero)
+		if ((r->pages.present || r->pages.zero) && region_reached(r, stream))
 			status = managed_push_pages(r, 0, r->pages.count);
 		left |= r->pages.present || r->pages.zero;
 	}
 	atomic_store(&managed.touched, left || status);
 	pthread_mutex_unlock(&managed.lock);
 	return status;
+}
+
+void managed_stream_gone(uint64_t stream)
+{
+	pthread_mutex_lock(&managed.lock);
+	for (size_t i = 0; i < managed.count; i++) {
+		struct region *r = managed.regions[i];
+
+		if (r->attach != CU_MEM_ATTACH_SINGLE || r->stream != stream)
+			continue;
+		r->attach = CU_MEM_ATTACH_GLOBAL;
+		atomic_store(&managed.touched, true);
+	}
+	pthread_mutex_unlock(&managed.lock);
 }
 
 /* ---- what the device may have changed ---- */
@@ -217,141 +232,7 @@ void managed_sent(uint16_t op, uint64_t seq)
 		return;
 	pthread_mutex_lock(&managed.lock);
 	for (size_t i = 0; i < managed.count; i++)
-		take_clean(managed.regions[i]);
+		if (managed.regions[i]->attach == CU_MEM_ATTACH_GLOBAL)
+			take_clean(managed.regions[i]);
 	pthread_mutex_unlock(&managed.lock);
-}
-
-/* ---- allocation ---- */
-
-static bool region_insert(struct region *r)
-{
-	size_t at = managed.count;
-
-	if (managed.count == managed.room) {
-		size_t room = managed.room ? 2 * managed.room : 16;
-		struct region **list = realloc(managed.regions, room * sizeof(struct region *));
-
-		if (!list)
-			return false;
-		managed.regions = list;
-		managed.room = room;
-	}
-	for (; at && managed.regions[at - 1]->base > r->base; at--)
-		managed.regions[at] = managed.regions[at - 1];
-	managed.regions[at] = r;
-	managed.count++;
-	return true;
-}
-
-static void region_remove(const struct region *r)
-{
-	size_t at = 0;
-
-	while (managed.regions[at] != r)
-		at++;
-	for (managed.count--; at < managed.count; at++)
-		managed.regions[at] = managed.regions[at + 1];
-}
-
-/* Managed memory begins as zeroes, as natively. */
-static CUresult post_zeroes(const struct region *r)
-{
-	struct shim_call call;
-	struct wire_vcudaFill *body = shim_begin(&call, OP_vcudaFill, sizeof(*body));
-	CUresult status;
-
-	call.context = r->context->number;
-	body->dst = r->base;
-	body->pitch = r->bytes;
-	body->element = 4;
-	body->width = r->bytes / 4;
-	body->height = 1;
-	status = shim_post(&call);
-	return status ? status : order_copied(r->context, 0, call.seq);
-}
-
-/* With the lock held. */
-static CUresult region_open(struct region *r)
-{
-	CUresult status;
-
-	if (!managed.way->map(r->base, r->bytes, r->ours))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	thread_self.in_managed = true;
-	status = post_zeroes(r);
-	thread_self.in_managed = false;
-	if (!status && !region_insert(r))
-		status = CUDA_ERROR_OUT_OF_MEMORY;
-	if (status) {
-		managed.way->unmap(r->base, r->bytes, r->ours);
-		return status;
-	}
-	r->id = ++managed.last_id;
-	managed_any = true;
-	atomic_store(&managed.touched, true);
-	return CUDA_SUCCESS;
-}
-
-CUresult managed_alloc(
-	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address)
-{
-	CUdeviceptr base = 0;
-	struct region *r;
-	CUresult status;
-
-	(void)attach;
-	if (bytes > SIZE_MAX - PAGE_BYTES)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&managed.lock);
-	if (!managed.way)
-		managed.way = fault_open();
-	pthread_mutex_unlock(&managed.lock);
-	if (!managed.way)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r->asked = bytes;
-	r->bytes = (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
-	r->context = context;
-	status = CUDA_ERROR_OUT_OF_MEMORY;
-	if (pages_init(&r->pages, r->bytes / PAGE_BYTES))
-		status = memory_alloc_whole(context->device, r->bytes, &base, &r->ours);
-	r->base = base;
-	if (!status) {
-		pthread_mutex_lock(&managed.lock);
-		status = region_open(r);
-		pthread_mutex_unlock(&managed.lock);
-		if (status)
-			memory_free(r->base);
-	}
-	if (status) {
-		pages_fini(&r->pages);
-		free(r);
-		return status;
-	}
-	*address = r->base;
-	return CUDA_SUCCESS;
-}
-
-CUresult managed_free(CUdeviceptr address)
-{
-	CUresult status = CUDA_SUCCESS;
-	struct region *r;
-
-	pthread_mutex_lock(&managed.lock);
-	r = managed_region(address);
-	if (r && r->base == address) {
-		region_remove(r);
-		managed.way->unmap(r->base, r->bytes, r->ours);
-	} else {
-		status = CUDA_ERROR_INVALID_VALUE;
-	}
-	pthread_mutex_unlock(&managed.lock);
-	if (status)
-		return status;
-	status = memory_free(address);
-	pages_fini(&r->pages);
-	free(r);
-	return status;
 }

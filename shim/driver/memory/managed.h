@@ -35,6 +35,9 @@ CUresult managed_alloc(
 CUresult managed_free(CUdeviceptr address);
 /* The one around an address. */
 bool managed_find(CUdeviceptr address, struct managed_range *range);
+/* The device's context is gone (reset), or the stream. */
+void managed_reset(int device);
+void managed_stream_gone(uint64_t stream);
 /* Before work on that stream of the current context, where managed_any: the device gets what is
  * new. */
 CUresult managed_push(uint64_t stream);

@@ -9,9 +9,25 @@
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "shim/driver/memory/fault.h"
 #include "shim/driver/memory/pages.h"
+
+/* What the program advised of a page, and where it was prefetched to last: types and numbers of
+ * CUmemLocation, 0 and CU_DEVICE_INVALID where there is none. */
+struct page_advice {
+	int32_t preferred, prefetched;
+	uint8_t preferred_type, prefetched_type;
+	bool read_mostly;
+	uint32_t accessed_by; /* bit d: device d; ADVICE_CPU */
+};
+#define ADVICE_CPU (1u << 31)
+
+/* Device memory that small allocations are cut from. */
+struct chunk;
 
 struct region {
 	uint64_t base;
@@ -19,7 +35,13 @@ struct region {
 	uint64_t asked;
 	uint64_t id;
 	struct context *context; /* that was current when it was made */
+	struct chunk *chunk;	 /* NULL: device memory of its own */
 	bool ours;		 /* it lies in a reservation of the shim's */
+	unsigned attach;	 /* CU_MEM_ATTACH_… */
+	uint64_t stream;	 /* with CU_MEM_ATTACH_SINGLE */
+	uint64_t worked; /* if not attached to all streams: of the last work before that */
+	uint64_t stream_synced;	    /* attached to one: work up to there is done in it */
+	struct page_advice *advice; /* of each page; NULL: none was given */
 	struct pages pages;
 };
 
@@ -28,17 +50,27 @@ extern struct managed {
 	const struct fault_way *way;
 	struct region **regions; /* by address */
 	size_t count, room;
+	struct chunk *chunks;
 	uint64_t last_id;
 	_Atomic bool touched;	 /* some region has pages for managed_push */
 	_Atomic uint64_t epoch;	 /* rises with all work */
 	_Atomic uint64_t worked; /* number of the last frame that began work */
 } managed;
 
+/* Does work on that stream of the program reach it? */
+static inline bool region_reached(const struct region *r, uint64_t stream)
+{
+	return r->attach == CU_MEM_ATTACH_GLOBAL ||
+	       (r->attach == CU_MEM_ATTACH_SINGLE && r->stream == stream);
+}
+
 /* With the lock held: the region around an address, or NULL. */
 struct region *managed_region(uint64_t address);
 /* With the lock held: the device gets what is new of these pages, and the program has none of
  * them. */
 CUresult managed_push_pages(struct region *r, size_t first, size_t n);
+/* All work of the context that could have touched managed memory is done. Without the lock. */
+CUresult managed_sync(struct context *context);
 /* The program touched a page: on the thread of fault.c. */
 void managed_touch(const struct fault *fault);
 

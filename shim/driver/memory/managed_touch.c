@@ -27,35 +27,69 @@
 /* Bytes on their way to the program. */
 struct fetch {
 	struct shim_call call;
-	uint64_t bounce;
+	struct context *context;
+	uint64_t address;
 	size_t bytes;
+	unsigned attach; /* as of the region */
+	uint64_t stream, worked, stream_synced;
+	uint64_t bounce;
 	bool taken;	/* the bounce buffer is to be put */
 	const void *at; /* NULL: they could not be had */
 };
 
-/* All work that could have written is done. */
-static CUresult fetch_sync(struct context *context)
+/* Done up to frame WORKED. */
+static CUresult context_done(struct context *context, uint64_t worked)
 {
-	uint64_t worked = atomic_load(&managed.worked), seq;
+	struct context *before = thread_self.current;
 	CUresult status;
+	uint64_t seq;
 
 	if (atomic_load(&context->synced) >= worked)
 		return CUDA_SUCCESS;
+	thread_set(context);
 	status = sync_wait(SYNC_CONTEXT, 0, &seq);
+	thread_set(before);
 	if (!status)
 		atomic_store(&context->synced, seq);
 	return status;
 }
 
-static CUresult fetch_wait(struct fetch *f, struct context *context, uint64_t address)
+CUresult managed_sync(struct context *context)
+{
+	return context_done(context, atomic_load(&managed.worked));
+}
+
+/* All work that could have written to F's pages is done: for those of one stream, or of none,
+ * what came before they were attached to it, and that stream's own. */
+static CUresult fetch_sync(const struct fetch *f)
+{
+	uint64_t worked = atomic_load(&managed.worked);
+	struct region *r;
+	CUresult status;
+
+	if (f->attach == CU_MEM_ATTACH_GLOBAL)
+		return context_done(f->context, worked);
+	status = context_done(f->context, f->worked);
+	if (status || f->attach == CU_MEM_ATTACH_HOST || f->stream_synced >= worked)
+		return status;
+	status = sync_wait(SYNC_STREAM, f->stream, NULL);
+	pthread_mutex_lock(&managed.lock);
+	r = managed_region(f->address);
+	if (r && !status)
+		r->stream_synced = worked;
+	pthread_mutex_unlock(&managed.lock);
+	return status;
+}
+
+static CUresult fetch_wait(struct fetch *f)
 {
 	struct wire_vcudaCopyOut *body;
 	uint64_t stream;
 	CUstream ahead;
-	CUresult status = fetch_sync(context);
+	CUresult status = fetch_sync(f);
 
 	if (!status)
-		status = stream_ahead(context, &ahead);
+		status = stream_ahead(f->context, &ahead);
 	if (!status)
 		status = stream_plain(ahead, &stream);
 	if (!status)
@@ -64,7 +98,7 @@ static CUresult fetch_wait(struct fetch *f, struct context *context, uint64_t ad
 		return status;
 	body = shim_begin(&f->call, OP_vcudaCopyOut, sizeof(*body));
 	body->destination.offset = f->bounce;
-	body->src = address;
+	body->src = f->address;
 	body->pitch = body->width = f->bytes;
 	body->height = body->depth = 1;
 	body->stream = stream;
@@ -81,12 +115,10 @@ static CUresult fetch_wait(struct fetch *f, struct context *context, uint64_t ad
 
 /* The session may be lost, or the device have failed: every call says so, and the program,
  * which no call can tell here, goes on with zeroes. */
-static void fetch_begin(
-	struct fetch *f, struct context *context, uint64_t address, size_t bytes)
+static void fetch_begin(struct fetch *f)
 {
-	*f = (struct fetch){.bytes = bytes};
-	thread_set(context);
-	(void)fetch_wait(f, context, address);
+	thread_set(f->context);
+	(void)fetch_wait(f);
 	thread_set(NULL);
 }
 
@@ -148,12 +180,17 @@ static void touch_fetch(struct region *r, size_t page, bool write, bool last)
 {
 	uint64_t address = r->base + page * PAGE_BYTES, epoch = atomic_load(&managed.epoch);
 	size_t n = pages_ahead(&r->pages, page, TOUCH_FETCH);
-	struct context *context = r->context;
+	struct fetch f = {.context = r->context,
+		.address = address,
+		.bytes = n * PAGE_BYTES,
+		.attach = r->attach,
+		.stream = r->stream,
+		.worked = r->worked,
+		.stream_synced = r->stream_synced};
 	uint64_t id = r->id;
-	struct fetch f;
 
 	pthread_mutex_unlock(&managed.lock);
-	fetch_begin(&f, context, address, n * PAGE_BYTES);
+	fetch_begin(&f);
 	pthread_mutex_lock(&managed.lock);
 	r = managed_region(address);
 	if (r && r->id == id && (last || atomic_load(&managed.epoch) == epoch)) {

@@ -53,6 +53,10 @@ size_t pages_ahead(struct pages *pages, size_t first, size_t most)
 	for (unsigned i = 0; i < PAGES_WALKS; i++)
 		if (pages->walks[i].next == first)
 			walk = &pages->walks[i];
+	if (first >= pages->expected.first && first < pages->expected.end) {
+		n = pages->expected.end - first;
+		return pages_run(pages, first, n < most ? n : most);
+	}
 	if (walk) {
 		walk->ahead = 2 * walk->ahead < most ? 2 * walk->ahead : most;
 	} else {
@@ -62,4 +66,9 @@ size_t pages_ahead(struct pages *pages, size_t first, size_t most)
 	n = pages_run(pages, first, walk->ahead);
 	walk->next = first + n;
 	return n;
+}
+
+void pages_expect(struct pages *pages, size_t first, size_t n)
+{
+	pages->expected = (struct page_span){first, first + n};
 }

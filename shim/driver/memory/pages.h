@@ -29,6 +29,11 @@ struct page_walk {
 	size_t ahead;
 };
 
+/* A walk that was announced: wherever it begins, its steps are as large as can be. */
+struct page_span {
+	size_t first, end;
+};
+
 struct pages {
 	size_t count;
 	size_t present; /* that are neither PAGE_ZERO nor PAGE_ABSENT */
@@ -36,6 +41,7 @@ struct pages {
 	uint8_t *state;
 	struct page_walk walks[PAGES_WALKS];
 	unsigned oldest; /* walk to be replaced */
+	struct page_span expected;
 };
 
 /* COUNT pages, all PAGE_ZERO. False: no memory. */
@@ -48,6 +54,9 @@ size_t pages_run(const struct pages *pages, size_t first, size_t most);
 /* The program touched page FIRST: how many pages from there on, all in that one's state and at
  * most MOST, it is given. */
 size_t pages_ahead(struct pages *pages, size_t first, size_t most);
+
+/* The program will walk through these: it begins with large steps. */
+void pages_expect(struct pages *pages, size_t first, size_t n);
 
 static inline bool page_present(enum page_state state)
 {

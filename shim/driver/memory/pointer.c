@@ -8,24 +8,13 @@
 #include "shim/driver/context.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
-
-CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
-{
-	struct memory_range range;
-
-	if (!memory_find(dptr, &range))
-		return CUDA_ERROR_NOT_FOUND;
-	if (pbase)
-		*pbase = range.base;
-	if (psize)
-		*psize = range.bytes;
-	return CUDA_SUCCESS;
-}
 
 /* What is known about an address: device memory, host memory, or neither. */
 struct pointer {
 	bool device, host;
+	bool managed; /* and device */
 	struct memory_range range;
 	struct host_range pinned;
 };
@@ -33,11 +22,34 @@ struct pointer {
 static struct pointer pointer_look(CUdeviceptr ptr)
 {
 	struct pointer p = {0};
+	struct managed_range managed;
 
 	p.device = memory_find(ptr, &p.range);
+	p.managed = managed_find(ptr, &managed);
+	if (p.managed) {
+		p.device = true;
+		p.range = (struct memory_range){.base = managed.base,
+			.bytes = managed.bytes,
+			.id = managed.id,
+			.device = managed.context->device,
+			.context = managed.context->number};
+	}
 	if (!p.device)
 		p.host = host_find((const void *)(uintptr_t)ptr, &p.pinned);
 	return p;
+}
+
+CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+	struct pointer p = pointer_look(dptr);
+
+	if (!p.device)
+		return CUDA_ERROR_NOT_FOUND;
+	if (pbase)
+		*pbase = p.range.base;
+	if (psize)
+		*psize = p.range.bytes;
+	return CUDA_SUCCESS;
 }
 
 struct number_wanted {
@@ -96,10 +108,10 @@ static CUresult pointer_attribute(
 		*(CUdeviceptr *)data = p->device ? ptr : 0;
 		return p->device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		*(void **)data = p->host ? (void *)(uintptr_t)ptr : NULL;
-		return p->host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		*(void **)data = p->host || p->managed ? (void *)(uintptr_t)ptr : NULL;
+		return p->host || p->managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)data = p->managed; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*(bool *)data = false;

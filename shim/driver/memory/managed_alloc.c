@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Managed allocations: pages of the program's own at the address that the device memory has.
+ * Small ones are cut from chunks, in whole pages, so that no two share one.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/context.h"
+#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/managed_part.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/driver/order.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/blocks.h"
+#include "shim/engine/driver.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
+
+/* A granule of NVIDIA's devices. What is larger than half of it gets memory of its own. */
+#define CHUNK_BYTES (2u << 20)
+
+struct chunk {
+	struct chunk *next;
+	uint64_t base;
+	struct context *context;
+	bool ours;
+	struct blocks pages;
+};
+
+static bool region_insert(struct region *r)
+{
+	size_t at = managed.count;
+
+	if (managed.count == managed.room) {
+		size_t room = managed.room ? 2 * managed.room : 16;
+		struct region **list = realloc(managed.regions, room * sizeof(struct region *));
+
+		if (!list)
+			return false;
+		managed.regions = list;
+		managed.room = room;
+	}
+	for (; at && managed.regions[at - 1]->base > r->base; at--)
+		managed.regions[at] = managed.regions[at - 1];
+	managed.regions[at] = r;
+	managed.count++;
+	return true;
+}
+
+static void region_remove(const struct region *r)
+{
+	size_t at = 0;
+
+	while (managed.regions[at] != r)
+		at++;
+	for (managed.count--; at < managed.count; at++)
+		managed.regions[at] = managed.regions[at + 1];
+}
+
+static void region_free(struct region *r)
+{
+	if (!r)
+		return;
+	pages_fini(&r->pages);
+	free(r->advice);
+	free(r);
+}
+
+static struct region *region_new(struct context *context, size_t bytes, unsigned attach)
+{
+	struct region *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->asked = bytes;
+	r->bytes = (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+	r->context = context;
+	r->attach = attach;
+	if (pages_init(&r->pages, r->bytes / PAGE_BYTES))
+		return r;
+	region_free(r);
+	return NULL;
+}
+
+/* ---- device memory ---- */
+
+/* Without the lock: memory may have to be waited for. */
+static CUresult chunk_new(struct context *context)
+{
+	struct chunk *chunk = calloc(1, sizeof(*chunk));
+	CUdeviceptr base = 0;
+	CUresult status;
+
+	if (!chunk)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = memory_alloc_whole(context->device, CHUNK_BYTES, &base, &chunk->ours);
+	if (status) {
+		free(chunk);
+		return status;
+	}
+	chunk->base = base;
+	chunk->context = context;
+	blocks_init(&chunk->pages, CHUNK_BYTES / PAGE_BYTES);
+	pthread_mutex_lock(&managed.lock);
+	chunk->next = managed.chunks;
+	managed.chunks = chunk;
+	pthread_mutex_unlock(&managed.lock);
+	return CUDA_SUCCESS;
+}
+
+static void chunk_free(struct chunk *chunk)
+{
+	struct chunk **at = &managed.chunks;
+
+	while (*at != chunk)
+		at = &(*at)->next;
+	*at = chunk->next;
+	free(chunk);
+}
+
+/* With the lock held. False: no chunk has room. */
+static bool region_cut(struct region *r)
+{
+	uint32_t page = BLOCKS_NONE;
+
+	for (struct chunk *chunk = managed.chunks; chunk; chunk = chunk->next) {
+		if (chunk->context == r->context)
+			page = blocks_alloc(&chunk->pages, (uint32_t)r->pages.count);
+		if (page == BLOCKS_NONE)
+			continue;
+		r->chunk = chunk;
+		r->ours = chunk->ours;
+		r->base = chunk->base + (uint64_t)page * PAGE_BYTES;
+		return true;
+	}
+	return false;
+}
+
+/* Without the lock: device memory for the region, and an address. */
+static CUresult region_place(struct region *r)
+{
+	CUdeviceptr base = 0;
+	CUresult status = CUDA_SUCCESS;
+
+	if (r->bytes > CHUNK_BYTES / 2) {
+		status = memory_alloc_whole(r->context->device, r->bytes, &base, &r->ours);
+		r->base = base;
+		return status;
+	}
+	while (!status) {
+		bool cut;
+
+		pthread_mutex_lock(&managed.lock);
+		cut = region_cut(r);
+		pthread_mutex_unlock(&managed.lock);
+		if (cut)
+			break;
+		status = chunk_new(r->context);
+	}
+	return status;
+}
+
+/* With the lock held; its work is done. */
+static void region_unplace(struct region *r)
+{
+	struct chunk *chunk = r->chunk;
+
+	if (!chunk) {
+		memory_free(r->base);
+		return;
+	}
+	blocks_free(&chunk->pages, (uint32_t)((r->base - chunk->base) / PAGE_BYTES),
+		(uint32_t)r->pages.count);
+	if (chunk->pages.free < chunk->pages.count)
+		return;
+	memory_free(chunk->base);
+	chunk_free(chunk);
+}
+
+/* Managed memory begins as zeroes, as natively. */
+static CUresult post_zeroes(const struct region *r)
+{
+	struct shim_call call;
+	struct wire_vcudaFill *body = shim_begin(&call, OP_vcudaFill, sizeof(*body));
+	CUresult status;
+
+	call.context = r->context->number;
+	body->dst = r->base;
+	body->pitch = r->bytes;
+	body->element = 4;
+	body->width = r->bytes / 4;
+	body->height = 1;
+	status = shim_post(&call);
+	return status ? status : order_copied(r->context, 0, call.seq);
+}
+
+/* ---- the interface ---- */
+
+/* With the lock held. */
+static CUresult region_open(struct region *r)
+{
+	CUresult status;
+
+	if (!managed.way->map(r->base, r->bytes, r->ours))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	thread_self.in_managed = true;
+	status = post_zeroes(r);
+	thread_self.in_managed = false;
+	if (!status && !region_insert(r))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+	if (status) {
+		managed.way->unmap(r->base, r->bytes, r->ours);
+		return status;
+	}
+	r->id = ++managed.last_id;
+	managed_any = true;
+	atomic_store(&managed.touched, true);
+	return CUDA_SUCCESS;
+}
+
+static bool way_known(void)
+{
+	pthread_mutex_lock(&managed.lock);
+	if (!managed.way)
+		managed.way = fault_open();
+	pthread_mutex_unlock(&managed.lock);
+	return managed.way != NULL;
+}
+
+CUresult managed_alloc(
+	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address)
+{
+	struct region *r;
+	CUresult status;
+
+	/* More than an address space is no size that its page table could be made for. */
+	if (bytes > (1ull << 47))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!way_known())
+		return CUDA_ERROR_NOT_SUPPORTED;
+	r = region_new(context, bytes, attach);
+	if (!r)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = region_place(r);
+	if (!status) {
+		pthread_mutex_lock(&managed.lock);
+		status = region_open(r);
+		if (status)
+			region_unplace(r);
+		pthread_mutex_unlock(&managed.lock);
+	}
+	if (status)
+		region_free(r);
+	else
+		*address = r->base;
+	return status;
+}
+
+CUresult managed_free(CUdeviceptr address)
+{
+	struct managed_range range;
+	CUresult status;
+	struct region *r;
+
+	if (!managed_find(address, &range) || range.base != address)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Its pages may be the next one's at once. */
+	status = managed_sync(range.context);
+	if (status)
+		return status;
+	pthread_mutex_lock(&managed.lock);
+	r = managed_region(address);
+	if (r && r->id == range.id) {
+		region_remove(r);
+		managed.way->unmap(r->base, r->bytes, r->ours);
+		region_unplace(r);
+		region_free(r);
+	}
+	pthread_mutex_unlock(&managed.lock);
+	return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void managed_reset(int device)
+{
+	struct chunk *chunk, *next;
+	size_t kept = 0;
+
+	pthread_mutex_lock(&managed.lock);
+	for (size_t i = 0; i < managed.count; i++) {
+		struct region *r = managed.regions[i];
+
+		if (r->context->device != device) {
+			managed.regions[kept++] = r;
+			continue;
+		}
+		managed.way->unmap(r->base, r->bytes, r->ours);
+		region_free(r);
+	}
+	managed.count = kept;
+	for (chunk = managed.chunks; chunk; chunk = next) {
+		next = chunk->next;
+		if (chunk->context->device == device)
+			chunk_free(chunk);
+	}
+	pthread_mutex_unlock(&managed.lock);
+}

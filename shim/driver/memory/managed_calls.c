@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prefetching, advice, attachment, and what ranges of managed memory are.  Advice is kept and
+ * told; pages go where they are needed whatever it says.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shim/generated/cuda_hand.h"
+#include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/memory/managed.h"
+#include "shim/driver/memory/managed_part.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/driver.h"
+#include "shim/engine/thread.h"
+
+/* Pages of one region. */
+struct span {
+	struct region *region;
+	size_t first, n;
+};
+
+/* With the lock held. INVALID_VALUE: not all of it is managed memory. */
+static CUresult span_find(CUdeviceptr at, size_t count, struct span *span)
+{
+	struct region *r = count ? managed_region(at) : NULL;
+	size_t last;
+
+	if (!r || count > r->base + r->bytes - at)
+		return CUDA_ERROR_INVALID_VALUE;
+	span->region = r;
+	span->first = (at - r->base) / PAGE_BYTES;
+	last = (at + count - 1 - r->base) / PAGE_BYTES;
+	span->n = last - span->first + 1;
+	return CUDA_SUCCESS;
+}
+
+/* The advice about a span's pages, to be changed; NULL: no memory. */
+static struct page_advice *span_advice(const struct span *span)
+{
+	struct region *r = span->region;
+
+	if (!r->advice) {
+		r->advice = calloc(r->pages.count, sizeof(*r->advice));
+		for (size_t i = 0; r->advice && i < r->pages.count; i++)
+			r->advice[i].preferred = r->advice[i].prefetched = CU_DEVICE_INVALID;
+	}
+	return r->advice ? r->advice + span->first : NULL;
+}
+
+static CUresult location_check(const CUmemLocation *location)
+{
+	switch (location->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		return device_of(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return location->id >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* As the older functions name it, and as attributes tell it. */
+static CUmemLocation location_of(CUdevice device)
+{
+	return (CUmemLocation){.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST
+							       : CU_MEM_LOCATION_TYPE_DEVICE,
+		.id = device == CU_DEVICE_CPU ? 0 : device};
+}
+
+/* ---- prefetching ---- */
+
+/* Towards the device the pages are posted now. Towards the program nothing moves before it
+ * touches them, then they come in large pieces: their stream may have much to do before. */
+static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *location)
+{
+	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+	struct page_advice *advice;
+	struct span span;
+	CUresult status = span_find(at, count, &span);
+
+	if (status)
+		return status;
+	advice = span_advice(&span);
+	if (!advice)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < span.n; i++) {
+		advice[i].prefetched_type = (uint8_t)location->type;
+		advice[i].prefetched = location->id;
+	}
+	if (device)
+		return managed_push_pages(span.region, span.first, span.n);
+	pages_expect(&span.region->pages, span.first, span.n);
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+	unsigned int flags, CUstream hStream)
+{
+	CUresult status = flags ? CUDA_ERROR_INVALID_VALUE : location_check(&location);
+	uint64_t stream;
+
+	if (!status)
+		status = stream_waited(hStream, &stream);
+	if (!status)
+		status = capture_refuse(stream);
+	if (status)
+		return status;
+	pthread_mutex_lock(&managed.lock);
+	status = prefetch(devPtr, count, &location);
+	pthread_mutex_unlock(&managed.lock);
+	return status;
+}
+
+CUresult hand_cuMemPrefetchAsync(
+	CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+{
+	return hand_cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
+}
+
+static CUresult batch_check(const CUdeviceptr *at, const size_t *sizes, size_t count)
+{
+	struct span span;
+	CUresult status = count && at && sizes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&managed.lock);
+	for (size_t i = 0; !status && i < count; i++)
+		status = span_find(at[i], sizes[i], &span);
+	pthread_mutex_unlock(&managed.lock);
+	return status;
+}
+
+CUresult hand_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+	unsigned long long flags, CUstream hStream)
+{
+	CUresult status = batch_check(dptrs, sizes, count);
+	size_t at = 0;
+
+	if (status || flags || !prefetchLocs || !prefetchLocIdxs || !numPrefetchLocs ||
+		numPrefetchLocs > count || prefetchLocIdxs[0])
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 1; i < numPrefetchLocs; i++)
+		if (prefetchLocIdxs[i] <= prefetchLocIdxs[i - 1] || prefetchLocIdxs[i] >= count)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; !status && i < count; i++) {
+		while (at + 1 < numPrefetchLocs && prefetchLocIdxs[at + 1] <= i)
+			at++;
+		status = hand_cuMemPrefetchAsync_v2(
+			dptrs[i], sizes[i], prefetchLocs[at], 0, hStream);
+	}
+	return status;
+}
+
+/* What is discarded may be anything: also what it was. */
+CUresult hand_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+	unsigned long long flags, CUstream hStream)
+{
+	uint64_t stream;
+	CUresult status = flags ? CUDA_ERROR_INVALID_VALUE : batch_check(dptrs, sizes, count);
+
+	if (!status)
+		status = stream_waited(hStream, &stream);
+	return status ? status : capture_refuse(stream);
+}
+
+CUresult hand_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+	unsigned long long flags, CUstream hStream)
+{
+	return hand_cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+		numPrefetchLocs, flags, hStream);
+}
+
+/* ---- advice ---- */
+
+static void advise(struct page_advice *page, CUmem_advise advice, const CUmemLocation *location)
+{
+	uint32_t who =
+		location->type == CU_MEM_LOCATION_TYPE_DEVICE ? 1u << location->id : ADVICE_CPU;
+
+	switch (advice) {
+	case CU_MEM_ADVISE_SET_READ_MOSTLY: page->read_mostly = true; break;
+	case CU_MEM_ADVISE_UNSET_READ_MOSTLY: page->read_mostly = false; break;
+	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+		page->preferred_type = (uint8_t)location->type;
+		page->preferred = location->id;
+		break;
+	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+		page->preferred_type = 0;
+		page->preferred = CU_DEVICE_INVALID;
+		break;
+	case CU_MEM_ADVISE_SET_ACCESSED_BY: page->accessed_by |= who; break;
+	case CU_MEM_ADVISE_UNSET_ACCESSED_BY: page->accessed_by &= ~who; break;
+	}
+}
+
+CUresult hand_cuMemAdvise_v2(
+	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+{
+	bool where = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+		     advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+		     advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+	struct page_advice *pages;
+	struct span span;
+	CUresult status = where ? location_check(&location) : CUDA_SUCCESS;
+
+	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&managed.lock);
+	if (!status)
+		status = span_find(devPtr, count, &span);
+	pages = status ? NULL : span_advice(&span);
+	for (size_t i = 0; pages && i < span.n; i++)
+		advise(&pages[i], advice, &location);
+	pthread_mutex_unlock(&managed.lock);
+	return status ? status : pages ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult hand_cuMemAdvise(
+	CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
+{
+	return hand_cuMemAdvise_v2(devPtr, count, advice, location_of(device));
+}
+
+/* ---- attributes ---- */
+
+/* A location as one number: CU_DEVICE_CPU, a device, or that there is none. */
+static int32_t location_number(uint8_t type, int32_t id)
+{
+	return !type				     ? CU_DEVICE_INVALID
+	       : type == CU_MEM_LOCATION_TYPE_DEVICE ? id
+						     : CU_DEVICE_CPU;
+}
+
+static void accessed_by(const struct page_advice *pages, size_t n, int32_t *list, size_t room)
+{
+	uint32_t all = ~0u;
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++)
+		all &= pages ? pages[i].accessed_by : 0;
+	for (int d = 0; d < devices.count && at < room; d++)
+		if (all >> d & 1)
+			list[at++] = d;
+	if (all & ADVICE_CPU && at < room)
+		list[at++] = CU_DEVICE_CPU;
+	while (at < room)
+		list[at++] = CU_DEVICE_INVALID;
+}
+
+/* Of one page. */
+static int32_t page_attribute(const struct page_advice *page, CUmem_range_attribute which)
+{
+	switch (which) {
+	case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: return page->read_mostly;
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+		return location_number(page->preferred_type, page->preferred);
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+		return location_number(page->prefetched_type, page->prefetched);
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: return page->preferred_type;
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: return page->preferred;
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: return page->prefetched_type;
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: return page->prefetched;
+	default: return 0;
+	}
+}
+
+/* What all pages have in common, else what a page has of which nothing was said. */
+static CUresult span_attribute(
+	void *data, size_t bytes, CUmem_range_attribute which, const struct span *span)
+{
+	static const struct page_advice none = {
+		.preferred = CU_DEVICE_INVALID, .prefetched = CU_DEVICE_INVALID};
+	const struct page_advice *pages =
+		span->region->advice ? span->region->advice + span->first : NULL;
+	int32_t value;
+
+	if (which < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
+		which > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (which == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
+		if (!bytes || bytes % sizeof(int32_t))
+			return CUDA_ERROR_INVALID_VALUE;
+		accessed_by(pages, span->n, data, bytes / sizeof(int32_t));
+		return CUDA_SUCCESS;
+	}
+	if (bytes != sizeof(int32_t))
+		return CUDA_ERROR_INVALID_VALUE;
+	value = page_attribute(pages ? pages : &none, which);
+	for (size_t i = 1; pages && i < span->n; i++)
+		if (page_attribute(&pages[i], which) != value)
+			value = page_attribute(&none, which);
+	*(int32_t *)data = value;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuMemRangeGetAttributes(void **data, size_t *dataSizes,
+	CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
+	size_t count)
+{
+	struct span span;
+	CUresult status;
+
+	if (!data || !dataSizes || !attributes || !numAttributes)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&managed.lock);
+	status = span_find(devPtr, count, &span);
+	for (size_t i = 0; !status && i < numAttributes; i++)
+		status = data[i] ? span_attribute(data[i], dataSizes[i], attributes[i], &span)
+				 : CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&managed.lock);
+	return status;
+}
+
+CUresult hand_cuMemRangeGetAttribute(void *data, size_t dataSize,
+	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
+{
+	return hand_cuMemRangeGetAttributes(&data, &dataSize, &attribute, 1, devPtr, count);
+}
+
+/* ---- attachment ---- */
+
+CUresult hand_cuStreamAttachMemAsync(
+	CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+	bool single = flags == CU_MEM_ATTACH_SINGLE;
+	struct region *r;
+	uint64_t stream;
+	CUresult status;
+
+	if ((!single && flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) ||
+		(single && (!hStream || hStream == CU_STREAM_LEGACY)))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = stream_waited(hStream, &stream);
+	if (!status)
+		status = capture_refuse(stream);
+	if (status)
+		return status;
+	pthread_mutex_lock(&managed.lock);
+	r = managed_region(dptr);
+	if (!r || r->base != dptr || (length && length != r->asked)) {
+		status = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		/* What was under way before may still write to it. */
+		r->worked = atomic_load(&managed.worked);
+		r->stream_synced = 0;
+		r->attach = flags;
+		r->stream = stream;
+		atomic_store(&managed.touched, true);
+	}
+	pthread_mutex_unlock(&managed.lock);
+	return status;
+}

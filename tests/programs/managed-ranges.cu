@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Managed memory: prefetching, advice and what ranges say of it, attachment, pointers, many small
+ * allocations, and calls that are wrong. */
+#include "check.h"
+
+#if CUDART_VERSION >= 13000
+static cudaMemLocation at(int device)
+{
+	cudaMemLocation location = {};
+
+	location.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost
+						  : cudaMemLocationTypeDevice;
+	location.id = device == cudaCpuDeviceId ? 0 : device;
+	return location;
+}
+#define PREFETCH(p, n, device) cudaMemPrefetchAsync(p, n, at(device), 0, 0)
+#else
+#define at(device) device
+#define PREFETCH(p, n, device) cudaMemPrefetchAsync(p, n, device, 0)
+#endif
+
+__global__ void add(int *data, int n, int value)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		data[i] += value;
+}
+
+static int attribute(cudaMemRangeAttribute which, const void *p, size_t bytes)
+{
+	int value = 12345;
+
+	CUDA(cudaMemRangeGetAttribute(&value, sizeof(value), which, p, bytes));
+	return value;
+}
+
+static void prefetching(int *data, int n)
+{
+	size_t bytes = n * sizeof(int);
+
+	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, bytes),
+		cudaInvalidDeviceId);
+	for (int i = 0; i < n; i++)
+		data[i] = i;
+	CUDA(PREFETCH(data, bytes, 0));
+	add<<<(n + 255) / 256, 256>>>(data, n, 1);
+	CUDA(PREFETCH(data, bytes, cudaCpuDeviceId));
+	CUDA(cudaDeviceSynchronize());
+	for (int i = 0; i < n; i++)
+		CHECK_EQ_AT(i, data[i], i + 1);
+	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, bytes),
+		cudaCpuDeviceId);
+	CUDA(PREFETCH(data, bytes / 2, 0));
+	CUDA(cudaDeviceSynchronize());
+	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, 1), 0);
+	CHECK_EQ(attribute(cudaMemRangeAttributeLastPrefetchLocation, data, bytes),
+		cudaInvalidDeviceId);
+	CHECK_EQ(data[3], 4);
+}
+
+static void advice(int *data, size_t bytes)
+{
+	int list[3] = {7, 7, 7};
+
+	CHECK_EQ(attribute(cudaMemRangeAttributeReadMostly, data, bytes), 0);
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseSetReadMostly, at(0)));
+	CHECK_EQ(attribute(cudaMemRangeAttributeReadMostly, data, bytes), 1);
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseUnsetReadMostly, at(0)));
+	CHECK_EQ(attribute(cudaMemRangeAttributeReadMostly, data, bytes), 0);
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, at(cudaCpuDeviceId)));
+	CHECK_EQ(attribute(cudaMemRangeAttributePreferredLocation, data, bytes),
+		cudaCpuDeviceId);
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, at(0)));
+	CHECK_EQ(attribute(cudaMemRangeAttributePreferredLocation, data, bytes), 0);
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseUnsetPreferredLocation, at(0)));
+	CHECK_EQ(attribute(cudaMemRangeAttributePreferredLocation, data, bytes),
+		cudaInvalidDeviceId);
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, at(0)));
+	CUDA(cudaMemRangeGetAttribute(
+		list, sizeof(list), cudaMemRangeAttributeAccessedBy, data, bytes));
+	CHECK_EQ(list[0], 0);
+	CHECK_EQ(list[1], cudaInvalidDeviceId);
+	CHECK_EQ(list[2], cudaInvalidDeviceId);
+	CUDA(cudaMemAdvise(data, bytes, cudaMemAdviseUnsetAccessedBy, at(0)));
+	CHECK_EQ(attribute(cudaMemRangeAttributeAccessedBy, data, bytes), cudaInvalidDeviceId);
+}
+
+static void pointers(int *data)
+{
+	struct cudaPointerAttributes attributes;
+
+	CUDA(cudaPointerGetAttributes(&attributes, data + 5));
+	CHECK_EQ(attributes.type, cudaMemoryTypeManaged);
+	CHECK_EQ(attributes.device, 0);
+	CHECK(attributes.devicePointer == data + 5);
+	CHECK(attributes.hostPointer == data + 5);
+}
+
+/* What is attached to one stream is the program's once that stream is done. */
+static void attachment(int n)
+{
+	cudaStream_t stream, other;
+	int *mine, *its;
+
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaStreamCreate(&other));
+	CUDA(cudaMallocManaged(&mine, n * sizeof(int), cudaMemAttachHost));
+	CUDA(cudaMallocManaged(&its, n * sizeof(int)));
+	CUDA(cudaStreamAttachMemAsync(stream, its, 0, cudaMemAttachSingle));
+	CUDA(cudaStreamSynchronize(stream));
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < n; i++)
+			its[i] = i;
+		add<<<(n + 255) / 256, 256, 0, stream>>>(its, n, round);
+		for (int i = 0; i < n; i++)
+			mine[i] = 2 * i;
+		CUDA(cudaStreamSynchronize(stream));
+		for (int i = 0; i < n; i++)
+			CHECK_EQ_AT(i, its[i] + mine[i], 3 * i + round);
+	}
+	CUDA(cudaStreamAttachMemAsync(other, mine, 0, cudaMemAttachGlobal));
+	add<<<(n + 255) / 256, 256, 0, other>>>(mine, n, 1);
+	CUDA(cudaDeviceSynchronize());
+	CHECK_EQ(mine[n - 1], 2 * (n - 1) + 1);
+	CUDA_IS(cudaErrorInvalidValue,
+		cudaStreamAttachMemAsync(0, its, 0, cudaMemAttachSingle));
+	(void)cudaGetLastError();
+	CUDA(cudaFree(mine));
+	CUDA(cudaFree(its));
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaStreamDestroy(other));
+}
+
+/* Allocations of every size do not meet, and what one leaves the next does not find. */
+static void many()
+{
+	const int count = 600;
+	int *data[count];
+
+	for (int turn = 0; turn < 2; turn++) {
+		for (int i = 0; i < count; i++) {
+			CUDA(cudaMallocManaged(&data[i], 4 + 100 * i));
+			CHECK_EQ_AT(i, data[i][0], 0);
+			data[i][0] = i;
+			data[i][25 * i] += 1;
+		}
+		for (int i = 0; i < count; i += 50)
+			add<<<1, 1>>>(data[i], 1, 1000);
+		CUDA(cudaDeviceSynchronize());
+		for (int i = 0; i < count; i++)
+			CHECK_EQ_AT(i, data[i][0], (i % 50 ? i : i + 1000) + !i);
+		for (int i = 0; i < count; i++)
+			CUDA(cudaFree(data[i]));
+	}
+}
+
+int main()
+{
+	const int n = 50000;
+	int *data, *plain, value;
+
+	if (!device_attribute(cudaDevAttrManagedMemory))
+		SKIP("no managed memory");
+	CUDA(cudaMallocManaged(&data, n * sizeof(int)));
+	prefetching(data, n);
+	advice(data, n * sizeof(int));
+	pointers(data);
+	CUDA(cudaMalloc(&plain, 4096));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemRangeGetAttribute(&value, sizeof(value),
+					       cudaMemRangeAttributeReadMostly, plain, 4096));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemRangeGetAttribute(&value, 3,
+					       cudaMemRangeAttributeReadMostly, data, 4096));
+	(void)cudaGetLastError();
+	CUDA(cudaFree(plain));
+	CUDA(cudaFree(data));
+	attachment(n);
+	many();
+	return 0;
+}
