@@ -4,6 +4,7 @@
  * sticks.  Each thread has a stack of them; a destroyed one stays in memory until the last
  * stack, stream or module lets go of it, and every call says CONTEXT_IS_DESTROYED.
  */
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/softgpu.h"
 
 #include <stdlib.h>
@@ -177,6 +178,8 @@ static void context_end(struct CUctx_st *context)
 	while (context->modules)
 		module_free(context->modules);
 	pthread_mutex_unlock(&context_lock);
+	texture_release_context(context);
+	array_release_context(context);
 	memory_release_context(context);
 	for (;;) {
 		struct CUstream_st *stream;

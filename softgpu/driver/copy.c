@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/copy_calls.h"
 #include "softgpu/driver/graph.h"
 
@@ -306,6 +307,19 @@ CUresult copy_op_new(const CUDA_MEMCPY3D *params, struct op **out)
 	return ret;
 }
 
+/* The place of an address in its array. */
+static void read_array(const struct CUarray_st *array, uint64_t at, CUmemorytype *type,
+	CUarray *handle, size_t *x, size_t *y, size_t *z)
+{
+	uint64_t offset = at - array->address;
+
+	*type = CU_MEMORYTYPE_ARRAY;
+	*handle = (CUarray)(uintptr_t)array;
+	*x = offset % array->row;
+	*y = offset / array->row % array->rows;
+	*z = offset / array->row / array->rows;
+}
+
 void copy_op_read(const struct op *base, CUDA_MEMCPY3D *p)
 {
 	const struct copy *copy = &((const struct copy_op *)base)->copy;
@@ -322,11 +336,17 @@ void copy_op_read(const struct op *base, CUDA_MEMCPY3D *p)
 		.WidthInBytes = copy->width,
 		.Height = copy->height,
 		.Depth = copy->depth};
-	if (copy->src_side == COPY_HOST)
+	if (copy->src_array)
+		read_array(copy->src_array, copy->src, &p->srcMemoryType, &p->srcArray,
+			&p->srcXInBytes, &p->srcY, &p->srcZ);
+	else if (copy->src_side == COPY_HOST)
 		p->srcHost = pointer(copy->src);
 	else
 		p->srcDevice = copy->src;
-	if (copy->dst_side == COPY_HOST)
+	if (copy->dst_array)
+		read_array(copy->dst_array, copy->dst, &p->dstMemoryType, &p->dstArray,
+			&p->dstXInBytes, &p->dstY, &p->dstZ);
+	else if (copy->dst_side == COPY_HOST)
 		p->dstHost = pointer(copy->dst);
 	else
 		p->dstDevice = copy->dst;

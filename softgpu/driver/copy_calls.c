@@ -3,6 +3,7 @@
  * The copy calls: each turns its arguments into a struct copy.  The functions without a stream
  * in their names take one here, so that the per-thread forms (per_thread.c) are the same code.
  */
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/copy_calls.h"
 
 static uint64_t address(const void *host)
@@ -48,7 +49,6 @@ static CUresult side(CUmemorytype type, const void *host, CUdeviceptr device, ui
 		*base = device;
 		*which = soft_copy_side_of(device);
 		return CUDA_SUCCESS;
-	case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -81,12 +81,14 @@ CUresult soft_copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 		.srcMemoryType = p->srcMemoryType,
 		.srcHost = p->srcHost,
 		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
 		.srcPitch = p->srcPitch,
 		.dstXInBytes = p->dstXInBytes,
 		.dstY = p->dstY,
 		.dstMemoryType = p->dstMemoryType,
 		.dstHost = p->dstHost,
 		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
 		.dstPitch = p->dstPitch,
 		.WidthInBytes = p->WidthInBytes,
 		.Height = p->Height,
@@ -95,10 +97,28 @@ CUresult soft_copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 	return soft_copy_3d(&whole, stream, sync);
 }
 
+/* A side that is an array: its place, in the memory that it has. */
+static CUresult side_array(const struct CUarray_st *array, size_t x, size_t y, size_t z,
+	const struct copy *copy, uint64_t *base, size_t *pitch, size_t *rows)
+{
+	if (!object_is(array, OBJECT_ARRAY))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (x > array->row || copy->width > array->row - x || y > array->rows ||
+		copy->height > array->rows - y || z > array->depth ||
+		copy->depth > array->depth - z || x % array->element ||
+		copy->width % array->element)
+		return CUDA_ERROR_INVALID_VALUE;
+	*base = array->address + (z * array->rows + y) * array->row + x;
+	*pitch = array->row;
+	*rows = array->rows;
+	return CUDA_SUCCESS;
+}
+
 /* A pitch of 0 means rows that follow one another. */
 CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *out)
 {
 	struct copy copy;
+	bool some;
 	CUresult ret;
 
 	if (!p || p->srcLOD || p->dstLOD)
@@ -108,18 +128,32 @@ CUresult copy_read_3d(const CUDA_MEMCPY3D *p, struct copy *out)
 		.dst_pitch = p->dstPitch ? p->dstPitch : p->WidthInBytes + p->dstXInBytes,
 		.src_height = p->srcHeight ? p->srcHeight : p->Height,
 		.dst_height = p->dstHeight ? p->dstHeight : p->Height,
+		.src_side = COPY_DEVICE,
+		.dst_side = COPY_DEVICE,
 		.width = p->WidthInBytes,
 		.height = p->Height,
 		.depth = p->Depth,
 	};
-	ret = side(p->srcMemoryType, p->srcHost, p->srcDevice, &copy.src, &copy.src_side);
-	if (!ret)
+	some = copy.width && copy.height && copy.depth;
+	if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY) {
+		copy.src_array = p->srcArray;
+		ret = side_array(p->srcArray, p->srcXInBytes, p->srcY, p->srcZ, &copy,
+			&copy.src, &copy.src_pitch, &copy.src_height);
+	} else {
+		ret = side(
+			p->srcMemoryType, p->srcHost, p->srcDevice, &copy.src, &copy.src_side);
+		if (!ret && some)
+			ret = shift(&copy.src, p->srcXInBytes, p->srcY, p->srcZ, copy.src_pitch,
+				copy.src_height, copy.width);
+	}
+	if (!ret && p->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+		copy.dst_array = p->dstArray;
+		ret = side_array(p->dstArray, p->dstXInBytes, p->dstY, p->dstZ, &copy,
+			&copy.dst, &copy.dst_pitch, &copy.dst_height);
+	} else if (!ret) {
 		ret = side(
 			p->dstMemoryType, p->dstHost, p->dstDevice, &copy.dst, &copy.dst_side);
-	if (!ret && copy.width && copy.height && copy.depth) {
-		ret = shift(&copy.src, p->srcXInBytes, p->srcY, p->srcZ, copy.src_pitch,
-			copy.src_height, copy.width);
-		if (!ret)
+		if (!ret && some)
 			ret = shift(&copy.dst, p->dstXInBytes, p->dstY, p->dstZ, copy.dst_pitch,
 				copy.dst_height, copy.width);
 	}
@@ -149,6 +183,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool 
 		.srcMemoryType = p->srcMemoryType,
 		.srcHost = p->srcHost,
 		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
 		.srcPitch = p->srcPitch,
 		.srcHeight = p->srcHeight,
 		.dstXInBytes = p->dstXInBytes,
@@ -158,6 +193,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool 
 		.dstMemoryType = p->dstMemoryType,
 		.dstHost = p->dstHost,
 		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
 		.dstPitch = p->dstPitch,
 		.dstHeight = p->dstHeight,
 		.WidthInBytes = p->WidthInBytes,

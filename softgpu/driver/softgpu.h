@@ -99,6 +99,8 @@ enum object_kind {
 	OBJECT_NODE,
 	OBJECT_EXEC,
 	OBJECT_USER,
+	OBJECT_ARRAY,
+	OBJECT_MIPMAPPED,
 };
 bool object_add(const void *object, enum object_kind kind); /* false: no memory */
 void object_remove(const void *object);
@@ -379,9 +381,10 @@ enum copy_side { COPY_HOST, COPY_DEVICE };
 struct copy {
 	uint64_t src, dst;
 	enum copy_side src_side, dst_side;
-	size_t src_pitch, dst_pitch;   /* bytes between rows */
-	size_t src_height, dst_height; /* rows between slices */
-	size_t width, height, depth;   /* bytes, rows, slices */
+	size_t src_pitch, dst_pitch;			/* bytes between rows */
+	size_t src_height, dst_height;			/* rows between slices */
+	size_t width, height, depth;			/* bytes, rows, slices */
+	const struct CUarray_st *src_array, *dst_array; /* that the side is in, or NULL */
 };
 /* Queues a copy.  SYNC: returns when it is done, as the calls without Async do. */
 CUresult copy_submit(const struct copy *copy, CUstream stream, bool sync);

@@ -45,6 +45,8 @@ static void parse_operand(struct ptx_build *b, struct ptx_operand *o)
 			  : c == '(' ? PTX_OPERAND_GROUP
 				     : PTX_OPERAND_ADDRESS;
 		parse_items(b, o, c == '{' ? '}' : c == '(' ? ')' : ']');
+		if (c == '{' && ptx_scan_accept(s, '|') && !ptx_scan_word(s, &o->second))
+			ptx_build_wrong(b, "a second destination is expected");
 		return;
 	}
 	if (c == '!') {
@@ -225,10 +227,17 @@ static const struct rule rules[] = {
 	{"stmatrix", ptx_decode_matrix, ""},
 	{"sub", plain, "s"},
 	{"subc", plain, "s"},
+	{"suld", ptx_decode_suld, ""},
+	{"suq", ptx_decode_txq, ""},
+	{"sured", ptx_decode_sured, ""},
+	{"sust", ptx_decode_sust, ""},
 	{"szext", plain, ""},
 	{"tanh", plain, ""},
 	{"testp", plain, ""},
+	{"tex", ptx_decode_tex, ""},
+	{"tld4", ptx_decode_tex, ""},
 	{"trap", plain, ""},
+	{"txq", ptx_decode_txq, ""},
 	{"vote", ptx_decode_sync, ""},
 	{"xor", plain, "b"},
 };

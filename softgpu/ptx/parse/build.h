@@ -11,6 +11,7 @@
 
 #include "softgpu/ptx/internal.h"
 #include "softgpu/ptx/parse/scan.h"
+#include "softgpu/ptx/texture.h"
 
 enum ptx_symbol_kind {
 	PTX_SYM_REG,	 /* value: operand; size */
@@ -153,7 +154,8 @@ struct ptx_build {
 	uint32_t function;	   /* index of the one being read; UINT32_MAX at module scope */
 	struct ptx_word *ret_regs; /* .reg results of this function */
 	uint32_t nret_regs;
-	uint32_t matrix[2]; /* registers of mma, of 4 and of 8 bytes; 0: none yet */
+	uint32_t texture[2]; /* the same of textures and surfaces: see decode_texture.c */
+	uint32_t matrix[2];  /* registers of mma, of 4 and of 8 bytes; 0: none yet */
 	uint32_t temps[PTX_SIZE_CLASSES][PTX_MAX_TEMPS];
 	uint32_t ntemps[PTX_SIZE_CLASSES], used_temps[PTX_SIZE_CLASSES];
 
@@ -236,6 +238,11 @@ void ptx_decode_mapa(struct ptx_build *b);
 void ptx_decode_cp_async(struct ptx_build *b);
 void ptx_decode_mbarrier(struct ptx_build *b);
 void ptx_decode_matrix(struct ptx_build *b); /* ldmatrix stmatrix mma movmatrix */
+void ptx_decode_tex(struct ptx_build *b);    /* tex tld4 */
+void ptx_decode_txq(struct ptx_build *b);    /* txq suq */
+void ptx_decode_suld(struct ptx_build *b);
+void ptx_decode_sust(struct ptx_build *b);
+void ptx_decode_sured(struct ptx_build *b);
 void ptx_decode_call(struct ptx_build *b);
 void ptx_decode_ret(struct ptx_build *b);
 void ptx_decode_bra(struct ptx_build *b);

@@ -194,6 +194,7 @@ static void read_function(struct ptx_build *b, bool is_kernel)
 	b->ret_regs = NULL;
 	memset(b->ntemps, 0, sizeof(b->ntemps));
 	memset(b->matrix, 0, sizeof(b->matrix));
+	memset(b->texture, 0, sizeof(b->texture));
 	f->is_defined = true;
 	f->builtin = PTX_NOT_BUILTIN;
 	f->entry = b->module->ncode;

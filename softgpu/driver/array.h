@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrays: rows side by side in device memory, level behind level.
+ */
+#ifndef VCUDA_SOFTGPU_DRIVER_ARRAY_H
+#define VCUDA_SOFTGPU_DRIVER_ARRAY_H
+
+#include "softgpu/driver/softgpu.h"
+
+#define ARRAY_LEVELS 20
+
+struct CUarray_st {
+	struct CUctx_st *context;
+	struct CUarray_st *next;	/* of all that are no levels, under array_lock */
+	struct CUmipmappedArray_st *of; /* whose level it is, or NULL */
+	CUDA_ARRAY3D_DESCRIPTOR desc;	/* a level's own */
+	size_t element;			/* bytes; of a block of a compressed format */
+	uint64_t address;
+	size_t row, rows, depth; /* bytes, rows, slices or layers: at least 1 */
+};
+
+struct CUmipmappedArray_st {
+	struct CUctx_st *context;
+	struct CUmipmappedArray_st *next;
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+	uint64_t address;
+	unsigned count;
+	struct CUarray_st levels[ARRAY_LEVELS];
+};
+
+/* Bytes of an element of whole numbers or floats; 0: another format, or no such channels. */
+size_t array_element(CUarray_format format, unsigned channels);
+/* The arrays of a context that ends; their memory goes with its other memory. */
+void array_release_context(const struct CUctx_st *context);
+/* texture.c: the same of its textures and surfaces. */
+void texture_release_context(const struct CUctx_st *context);
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Textures and surfaces: what one is made of becomes one description for the interpreter, whose
+ * number for it is the object's value.
+ */
+#include "softgpu/driver/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/ptx/texture.h"
+
+struct texture {
+	struct texture *next;
+	struct CUctx_st *context;
+	uint64_t object;
+	bool surface, viewed;
+	CUDA_RESOURCE_DESC resource;
+	CUDA_TEXTURE_DESC texture;
+	CUDA_RESOURCE_VIEW_DESC view;
+};
+
+static pthread_mutex_t texture_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct texture *textures;
+
+/* ---- what is read ---- */
+
+static CUresult set_format(struct ptx_texture *t, CUarray_format format, unsigned channels)
+{
+	if (!array_element(format, channels))
+		return CUDA_ERROR_INVALID_VALUE;
+	t->channels = channels;
+	switch (format) {
+	case CU_AD_FORMAT_UNSIGNED_INT8: t->texel = PTX_TEXEL_U8; break;
+	case CU_AD_FORMAT_SIGNED_INT8: t->texel = PTX_TEXEL_S8; break;
+	case CU_AD_FORMAT_UNSIGNED_INT16: t->texel = PTX_TEXEL_U16; break;
+	case CU_AD_FORMAT_SIGNED_INT16: t->texel = PTX_TEXEL_S16; break;
+	case CU_AD_FORMAT_UNSIGNED_INT32: t->texel = PTX_TEXEL_U32; break;
+	case CU_AD_FORMAT_SIGNED_INT32: t->texel = PTX_TEXEL_S32; break;
+	case CU_AD_FORMAT_HALF: t->texel = PTX_TEXEL_F16; break;
+	default: t->texel = PTX_TEXEL_F32; break;
+	}
+	return CUDA_SUCCESS;
+}
+
+static void set_level(struct ptx_texture *t, const struct CUarray_st *array)
+{
+	t->levels[t->nlevels++] = (struct ptx_texture_level){.address = array->address,
+		.pitch = array->row,
+		.slice = array->row * array->rows,
+		.width = (uint32_t)array->desc.Width,
+		.height = (uint32_t)array->rows,
+		.depth = (uint32_t)array->depth};
+}
+
+static CUresult set_array(struct ptx_texture *t, const CUDA_ARRAY3D_DESCRIPTOR *desc)
+{
+	if (desc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))
+		t->layers = (uint32_t)desc->Depth;
+	return set_format(t, desc->Format, desc->NumChannels);
+}
+
+static CUresult set_memory(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
+{
+	bool flat = r->resType == CU_RESOURCE_TYPE_LINEAR;
+	struct ptx_texture_level *level = &t->levels[0];
+	CUresult ret = flat ? set_format(t, r->res.linear.format, r->res.linear.numChannels)
+			    : set_format(t, r->res.pitch2D.format, r->res.pitch2D.numChannels);
+	size_t element = ptx_texel_bytes(t->texel) * t->channels, bytes;
+
+	if (ret)
+		return ret;
+	t->nlevels = 1;
+	level->height = level->depth = 1;
+	if (flat) {
+		bytes = r->res.linear.sizeInBytes;
+		if (bytes < element || bytes / element > 1u << 28)
+			return CUDA_ERROR_INVALID_VALUE;
+		t->memory = true;
+		level->address = r->res.linear.devPtr;
+		level->width = (uint32_t)(bytes / element);
+	} else {
+		if (!r->res.pitch2D.width || r->res.pitch2D.width > 131072 ||
+			!r->res.pitch2D.height || r->res.pitch2D.height > 65000 ||
+			r->res.pitch2D.pitchInBytes > 2097120 ||
+			r->res.pitch2D.pitchInBytes % 32 ||
+			r->res.pitch2D.pitchInBytes < r->res.pitch2D.width * element)
+			return CUDA_ERROR_INVALID_VALUE;
+		level->address = r->res.pitch2D.devPtr;
+		level->width = (uint32_t)r->res.pitch2D.width;
+		level->height = (uint32_t)r->res.pitch2D.height;
+		level->pitch = r->res.pitch2D.pitchInBytes;
+		bytes = level->pitch * (level->height - 1u) + level->width * element;
+	}
+	if (level->address % (flat ? 16 : 512) || !memory_mapped(level->address, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_resource(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
+{
+	const struct CUmipmappedArray_st *mipmapped;
+
+	if (r->flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (r->resType) {
+	case CU_RESOURCE_TYPE_ARRAY:
+		if (!object_is(r->res.array.hArray, OBJECT_ARRAY))
+			return CUDA_ERROR_INVALID_HANDLE;
+		set_level(t, r->res.array.hArray);
+		return set_array(t, &r->res.array.hArray->desc);
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		mipmapped = r->res.mipmap.hMipmappedArray;
+		if (!object_is(mipmapped, OBJECT_MIPMAPPED))
+			return CUDA_ERROR_INVALID_HANDLE;
+		for (unsigned i = 0; i < mipmapped->count; i++)
+			set_level(t, &mipmapped->levels[i]);
+		return set_array(t, &mipmapped->desc);
+	case CU_RESOURCE_TYPE_LINEAR:
+	case CU_RESOURCE_TYPE_PITCH2D: return set_memory(t, r);
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* ---- how ---- */
+
+static CUresult set_sampler(struct ptx_texture *t, const CUDA_TEXTURE_DESC *d)
+{
+	for (int i = 0; i < 3; i++) {
+		if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
+			return CUDA_ERROR_INVALID_VALUE;
+		t->address[i] = (enum ptx_address_mode)d->addressMode[i];
+		t->border[i] = d->borderColor[i];
+	}
+	t->border[3] = d->borderColor[3];
+	if ((unsigned)d->filterMode > CU_TR_FILTER_MODE_LINEAR ||
+		(unsigned)d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
+		return CUDA_ERROR_INVALID_VALUE;
+	t->linear = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
+	t->level_linear = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
+	t->normalized = d->flags & CU_TRSF_NORMALIZED_COORDINATES;
+	t->integers = d->flags & CU_TRSF_READ_AS_INTEGER;
+	t->srgb = d->flags & CU_TRSF_SRGB;
+	t->bias = d->mipmapLevelBias;
+	t->least = d->minMipmapLevelClamp;
+	t->most = d->maxMipmapLevelClamp;
+	/* What is read as a whole number cannot be blended. */
+	if (t->linear && (t->texel == PTX_TEXEL_U32 || t->texel == PTX_TEXEL_S32 ||
+				 (t->integers && t->texel < PTX_TEXEL_F16)))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A level is a share of the whole texture only where coordinates are. */
+	if (t->nlevels > 1 && !t->normalized)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* Of views there are those that take levels or layers; formats stay what they are. */
+static CUresult set_view(struct ptx_texture *t, const CUDA_RESOURCE_VIEW_DESC *v)
+{
+	static const struct {
+		enum ptx_texel texel;
+	} formats[] = {{PTX_TEXEL_U8}, {PTX_TEXEL_S8}, {PTX_TEXEL_U16}, {PTX_TEXEL_S16},
+		{PTX_TEXEL_U32}, {PTX_TEXEL_S32}, {PTX_TEXEL_F16}, {PTX_TEXEL_F32}};
+	uint32_t first = v->firstMipmapLevel, last = v->lastMipmapLevel, format;
+
+	if (first > last || last >= t->nlevels)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (v->format != CU_RES_VIEW_FORMAT_NONE) {
+		format = (unsigned)v->format - 1;
+		if (format >= 24 ||
+			ptx_texel_bytes(formats[format / 3].texel) !=
+				ptx_texel_bytes(t->texel) ||
+			1u << format % 3 != t->channels)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		t->texel = formats[format / 3].texel;
+	}
+	memmove(t->levels, t->levels + first, (last - first + 1) * sizeof(t->levels[0]));
+	t->nlevels = last - first + 1;
+	if (t->layers && (v->firstLayer || v->lastLayer)) {
+		if (v->firstLayer > v->lastLayer || v->lastLayer >= t->layers)
+			return CUDA_ERROR_INVALID_VALUE;
+		t->layers = v->lastLayer - v->firstLayer + 1;
+		for (uint32_t i = 0; i < t->nlevels; i++) {
+			t->levels[i].address += v->firstLayer * t->levels[i].slice;
+			t->levels[i].depth = t->layers;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+/* ---- objects ---- */
+
+static CUresult create(
+	const struct ptx_texture *t, const struct texture *from, unsigned long long *object)
+{
+	struct texture *texture = malloc(sizeof(*texture));
+
+	if (!texture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*texture = *from;
+	texture->object = ptx_texture_add(t);
+	if (!texture->object) {
+		free(texture);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_lock(&texture_lock);
+	texture->next = textures;
+	textures = texture;
+	pthread_mutex_unlock(&texture_lock);
+	*object = texture->object;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+{
+	struct ptx_texture t = {0};
+	struct texture texture = {0};
+	CUresult ret;
+
+	if (!pTexObject || !pResDesc || !pTexDesc)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = soft_context_current(&texture.context);
+	if (!ret)
+		ret = set_resource(&t, pResDesc);
+	if (!ret)
+		ret = set_sampler(&t, pTexDesc);
+	if (!ret && pResViewDesc)
+		ret = set_view(&t, pResViewDesc);
+	if (ret)
+		return ret;
+	texture.resource = *pResDesc;
+	texture.texture = *pTexDesc;
+	texture.viewed = pResViewDesc != NULL;
+	if (pResViewDesc)
+		texture.view = *pResViewDesc;
+	return create(&t, &texture, pTexObject);
+}
+
+CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
+{
+	struct ptx_texture t = {.surface = true};
+	struct texture texture = {.surface = true};
+	CUresult ret;
+
+	if (!pSurfObject || !pResDesc || pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret = soft_context_current(&texture.context);
+	if (!ret)
+		ret = set_resource(&t, pResDesc);
+	if (!ret && !(pResDesc->res.array.hArray->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST))
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (ret)
+		return ret;
+	texture.resource = *pResDesc;
+	return create(&t, &texture, pSurfObject);
+}
+
+/* texture_lock held. */
+static struct texture **texture_at(uint64_t object, bool surface)
+{
+	struct texture **at = &textures;
+
+	while (*at && ((*at)->object != object || (*at)->surface != surface))
+		at = &(*at)->next;
+	return at;
+}
+
+static CUresult destroy(uint64_t object, bool surface)
+{
+	struct texture **at, *texture;
+
+	pthread_mutex_lock(&texture_lock);
+	at = texture_at(object, surface);
+	texture = *at;
+	if (texture)
+		*at = texture->next;
+	pthread_mutex_unlock(&texture_lock);
+	if (!texture)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Kernels that were given it may still run. */
+	queue_drain(texture->context, 0);
+	ptx_texture_remove(object);
+	free(texture);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuTexObjectDestroy(CUtexObject texObject)
+{
+	return destroy(texObject, false);
+}
+
+CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
+{
+	return destroy(surfObject, true);
+}
+
+void texture_release_context(const struct CUctx_st *context)
+{
+	pthread_mutex_lock(&texture_lock);
+	for (struct texture **at = &textures, *texture; (texture = *at);) {
+		if (texture->context != context) {
+			at = &texture->next;
+			continue;
+		}
+		*at = texture->next;
+		ptx_texture_remove(texture->object);
+		free(texture);
+	}
+	pthread_mutex_unlock(&texture_lock);
+}
+
+/* ---- questions ---- */
+
+static CUresult ask(uint64_t object, bool surface, CUDA_RESOURCE_DESC *resource,
+	CUDA_TEXTURE_DESC *texture, CUDA_RESOURCE_VIEW_DESC *view)
+{
+	CUresult ret = CUDA_ERROR_INVALID_VALUE;
+	const struct texture *t;
+
+	if (!resource && !texture && !view)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&texture_lock);
+	t = *texture_at(object, surface);
+	if (t && (!view || t->viewed)) {
+		if (resource)
+			*resource = t->resource;
+		if (texture)
+			*texture = t->texture;
+		if (view)
+			*view = t->view;
+		ret = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&texture_lock);
+	return ret;
+}
+
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
+{
+	return ask(texObject, false, pResDesc, NULL, NULL);
+}
+
+CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject)
+{
+	return ask(texObject, false, NULL, pTexDesc, NULL);
+}
+
+CUresult cuTexObjectGetResourceViewDesc(
+	CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
+{
+	return ask(texObject, false, NULL, NULL, pResViewDesc);
+}
+
+CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)
+{
+	return ask(surfObject, true, pResDesc, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Textures and surfaces: the driver says what one is, kernels name it by a number.  Texels lie
+ * in device memory, row by row.
+ */
+#ifndef VCUDA_SOFTGPU_PTX_TEXTURE_H
+#define VCUDA_SOFTGPU_PTX_TEXTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PTX_TEXTURE_LEVELS 20
+#define PTX_TEXTURES (1u << 20) /* that may be there at once */
+
+enum ptx_texel {
+	PTX_TEXEL_U8,
+	PTX_TEXEL_S8,
+	PTX_TEXEL_U16,
+	PTX_TEXEL_S16,
+	PTX_TEXEL_U32,
+	PTX_TEXEL_S32,
+	PTX_TEXEL_F16,
+	PTX_TEXEL_F32,
+};
+
+/* As CUaddress_mode. */
+enum ptx_address_mode { PTX_WRAP, PTX_CLAMP, PTX_MIRROR, PTX_BORDER };
+
+struct ptx_texture_level {
+	uint64_t address;
+	uint64_t pitch, slice; /* bytes from row to row, from slice (or layer) to slice */
+	uint32_t width, height, depth; /* elements, at least 1; layers of a layered one */
+};
+
+struct ptx_texture {
+	struct ptx_texture_level levels[PTX_TEXTURE_LEVELS];
+	uint32_t nlevels;
+	enum ptx_texel texel;
+	uint32_t channels;
+	uint32_t layers; /* 0: not layered; a cubemap has 6 for each cube */
+	enum ptx_address_mode address[3];
+	bool surface;
+	bool memory;	 /* linear memory: beyond its end there is 0 */
+	bool linear;	 /* filter */
+	bool normalized; /* coordinates */
+	bool integers;	 /* elements are read as they are; else small integers as 0 .. 1 */
+	bool srgb;
+	bool level_linear;
+	float bias, least, most; /* of the level */
+	float border[4];
+};
+
+/* A number for it, which is never 0; 0: there is no room. Any thread. */
+uint64_t ptx_texture_add(const struct ptx_texture *texture);
+void ptx_texture_remove(uint64_t number);
+
+/* --- for the instructions --- */
+
+/* What a tex or tld4 is, in its instruction. */
+struct ptx_fetch {
+	uint8_t dims;	/* 1 to 3 */
+	bool layered;	/* the first coordinate is the layer */
+	bool cube;	/* the coordinates are a direction */
+	bool whole;	/* coordinates are integers */
+	uint8_t level;	/* enum ptx_fetch_level */
+	uint8_t gather; /* tld4: 1 + the component; 0: tex */
+	bool offset;	/* texels are moved by whole numbers */
+	bool half;	/* two results, each a pair of f16 */
+};
+enum ptx_fetch_level { PTX_LEVEL_NONE, PTX_LEVEL_GIVEN, PTX_LEVEL_GRAD };
+
+/* The registers of one, 32 bits each, side by side. */
+enum ptx_fetch_register {
+	PTX_FETCH_COORDINATE = 0, /* 4 */
+	PTX_FETCH_LEVEL = 4,	  /* the level, or two vectors of 4: the gradients */
+	PTX_FETCH_OFFSET = 12,	  /* 4 */
+	PTX_FETCH_RESULT = 16,	  /* 4 */
+	PTX_FETCH_REGISTERS = 20,
+};
+
+/* What a surface instruction is. Its registers are the four coordinates of above, and four
+ * values of 64 bits in a row of their own. */
+enum ptx_surface_outside { PTX_SURFACE_TRAP, PTX_SURFACE_CLAMP, PTX_SURFACE_ZERO };
+struct ptx_surface {
+	uint8_t dims;
+	bool layered;
+	uint8_t bytes, count; /* of a value, how many */
+	uint8_t outside;      /* enum ptx_surface_outside: what is done about a byte there */
+	uint8_t reserved[3];
+};
+_Static_assert(sizeof(struct ptx_fetch) == 8 && sizeof(struct ptx_surface) == 8, "");
+
+enum ptx_texture_query {
+	PTX_ASK_WIDTH,
+	PTX_ASK_HEIGHT,
+	PTX_ASK_DEPTH,
+	PTX_ASK_LAYERS,
+	PTX_ASK_LEVELS,
+	PTX_ASK_TYPE,
+	PTX_ASK_ORDER,
+	PTX_ASK_NORMALIZED,
+	PTX_ASK_FILTER,
+	PTX_ASK_ADDRESS_0,
+	PTX_ASK_ADDRESS_1,
+	PTX_ASK_ADDRESS_2,
+};
+uint32_t ptx_texture_ask(const struct ptx_texture *t, enum ptx_texture_query query);
+
+/* NULL: there is no such texture. */
+const struct ptx_texture *ptx_texture_find(uint64_t number);
+/* False: a texel lies outside of the device's memory. IN: the registers before the results;
+ * OUT: four results. */
+bool ptx_texture_fetch(const struct ptx_texture *t, const struct ptx_fetch *fetch,
+	const uint32_t *in, uint32_t *out);
+uint32_t ptx_texel_bytes(enum ptx_texel texel);
+
+#endif
