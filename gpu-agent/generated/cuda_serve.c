@@ -589,6 +589,13 @@ uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes)
 			return SERVE_NO_STAGING;
 		return body->bytes;
 	}
+	case OP_vcudaArrayOut: {
+		const struct wire_vcudaArrayOut *body = frame;
+
+		if (bytes < sizeof(*body))
+			return SERVE_NO_STAGING;
+		return serve_bytes(serve_bytes(body->width, body->height), body->depth);
+	}
 	default: return SERVE_NO_STAGING;
 	}
 }
@@ -618,6 +625,20 @@ uint64_t serve_overtaking(uint16_t op, const void *frame, uint32_t bytes)
 		return body->scope == SYNC_STREAM ? body->handle : 0;
 	}
 	case OP_vcudaHostFuncDone: return SERVE_OVERTAKES;
+	case OP_vcudaArrayIn: {
+		const struct wire_vcudaArrayIn *body = frame;
+
+		if (bytes < sizeof(*body))
+			return 0;
+		return body->stream;
+	}
+	case OP_vcudaArrayOut: {
+		const struct wire_vcudaArrayOut *body = frame;
+
+		if (bytes < sizeof(*body))
+			return 0;
+		return body->stream;
+	}
 	default: return 0;
 	}
 }
@@ -794,6 +815,25 @@ static const struct serve_entry entries[] = {
 	 "vcudaGraphAttribute"},
 	{OP_vcudaCaptureEmpty, sizeof(struct wire_vcudaCaptureEmpty), 0,
 	 SERVE_POST | SERVE_CALL, serve_vcudaCaptureEmpty, "vcudaCaptureEmpty"},
+	{OP_vcudaArrayCreate, sizeof(struct wire_vcudaArrayCreate), 0, SERVE_CALL | SERVE_SLOW,
+	 serve_vcudaArrayCreate, "vcudaArrayCreate"},
+	{OP_vcudaArrayDestroy, sizeof(struct wire_vcudaArrayDestroy), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, serve_vcudaArrayDestroy,
+	 "vcudaArrayDestroy"},
+	{OP_vcudaArrayLevel, sizeof(struct wire_vcudaArrayLevel), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaArrayLevel, "vcudaArrayLevel"},
+	{OP_vcudaArrayIn, sizeof(struct wire_vcudaArrayIn), 0,
+	 SERVE_PAYLOAD | SERVE_POST | SERVE_CALL, serve_vcudaArrayIn, "vcudaArrayIn"},
+	{OP_vcudaArrayOut, sizeof(struct wire_vcudaArrayOut), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaArrayOut, "vcudaArrayOut"},
+	{OP_vcudaArrayCopy, sizeof(struct wire_vcudaArrayCopy), 0, SERVE_POST | SERVE_CALL,
+	 serve_vcudaArrayCopy, "vcudaArrayCopy"},
+	{OP_vcudaTextureCreate, sizeof(struct wire_vcudaTextureCreate),
+	 sizeof(struct wire_vcudaTextureCreate_reply), SERVE_CALL, serve_vcudaTextureCreate,
+	 "vcudaTextureCreate"},
+	{OP_vcudaTextureDestroy, sizeof(struct wire_vcudaTextureDestroy), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, serve_vcudaTextureDestroy,
+	 "vcudaTextureDestroy"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, run_cuCtxSetLimit,
 	 "cuCtxSetLimit"},

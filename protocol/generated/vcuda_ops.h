@@ -76,6 +76,14 @@ enum vcuda_op {
 	OP_vcudaGreenCreate = 113,
 	OP_vcudaGraphAttribute = 130,
 	OP_vcudaCaptureEmpty = 131,
+	OP_vcudaArrayCreate = 160,
+	OP_vcudaArrayDestroy = 161,
+	OP_vcudaArrayLevel = 162,
+	OP_vcudaArrayIn = 163,
+	OP_vcudaArrayOut = 164,
+	OP_vcudaArrayCopy = 165,
+	OP_vcudaTextureCreate = 166,
+	OP_vcudaTextureDestroy = 167,
 };
 
 #endif

@@ -800,4 +800,79 @@ struct wire_vcudaCaptureEmpty {
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEmpty) == 24, "");
 
+/* call 160 */
+struct wire_vcudaArrayCreate {
+	uint64_t array; /* KIND_CUarray, minted by the shim */
+	struct wire_run desc; /* 40 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaArrayCreate) == 16, "");
+
+/* post 161 */
+struct wire_vcudaArrayDestroy {
+	uint64_t array; /* KIND_CUarray, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaArrayDestroy) == 8, "");
+
+/* post 162 */
+struct wire_vcudaArrayLevel {
+	uint64_t array; /* KIND_CUarray, minted by the shim */
+	uint64_t of;
+	uint32_t level;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaArrayLevel) == 24, "");
+
+/* post 163 */
+struct wire_vcudaArrayIn {
+	uint64_t array;
+	uint64_t x;
+	uint64_t y;
+	uint64_t z;
+	uint64_t width;
+	uint64_t height;
+	uint64_t depth;
+	uint64_t stream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_vcudaArrayIn) == 64, "");
+
+/* both 164 */
+struct wire_vcudaArrayOut {
+	struct frame_destination destination;
+	uint64_t array;
+	uint64_t x;
+	uint64_t y;
+	uint64_t z;
+	uint64_t width;
+	uint64_t height;
+	uint64_t depth;
+	uint64_t stream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_vcudaArrayOut) == 80, "");
+
+/* post 165 */
+struct wire_vcudaArrayCopy {
+	struct wire_run copy; /* 88 x byte */
+	uint64_t stream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_vcudaArrayCopy) == 16, "");
+
+/* call 166 */
+struct wire_vcudaTextureCreate {
+	uint64_t texture; /* KIND_CUtexObject, minted by the shim */
+	uint32_t surface;
+	struct wire_run desc; /* 160 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaTextureCreate) == 24, "");
+struct wire_vcudaTextureCreate_reply {
+	uint64_t object;
+};
+_Static_assert(sizeof(struct wire_vcudaTextureCreate_reply) == 8, "");
+
+/* post 167 */
+struct wire_vcudaTextureDestroy {
+	uint64_t texture; /* KIND_CUtexObject, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaTextureDestroy) == 8, "");
+
 #endif

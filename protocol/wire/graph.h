@@ -27,12 +27,15 @@ struct graph_kernel {
 };
 _Static_assert(sizeof(struct graph_kernel) == 40, "");
 
-/* MEMCPY: as vcudaCopy. */
+/* MEMCPY: as vcudaCopy. A side with an array's handle: byte, row and slice in it, in place of
+ * address, pitch and slice. */
 struct graph_copy {
 	uint64_t dst, dst_pitch, dst_slice;
 	uint64_t src, src_pitch, src_slice;
 	uint64_t width, height, depth;
+	uint64_t dst_array, src_array;
 };
+_Static_assert(sizeof(struct graph_copy) == 88, "");
 
 /* MEMSET: as vcudaFill. */
 struct graph_fill {

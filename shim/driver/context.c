@@ -4,6 +4,7 @@
  * the app creates.  See context.h.
  */
 #include "shim/driver/forms.h"
+#include "shim/driver/array.h"
 #include "shim/driver/context.h"
 #include "shim/driver/coredump.h"
 
@@ -113,6 +114,7 @@ static CUresult context_reset(struct context *primary)
 	struct shim_call call;
 	struct wire_vcudaPrimaryReset *body;
 	CUresult status;
+	uint64_t kept;
 
 	body = shim_begin(&call, OP_vcudaPrimaryReset, sizeof(*body));
 	body->device = device_wire(primary->device);
@@ -121,7 +123,8 @@ static CUresult context_reset(struct context *primary)
 	if (status)
 		return status;
 	managed_reset(primary->device);
-	memory_reset(primary->device, vmm_reset(primary->device));
+	kept = array_reset(primary);
+	memory_reset(primary->device, kept + vmm_reset(primary->device));
 	pool_reset(primary->device);
 	graph_memory_reset(primary->device);
 	coredump_drop(primary);
@@ -316,6 +319,7 @@ CUresult context_end(struct context *context)
 	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
 	body->number = context->number;
 	status = shim_post(&call);
+	array_reset(context);
 	number_free(context->number);
 	return status;
 }

@@ -12,6 +12,7 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/array.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
 #include "shim/driver/copy.h"
@@ -39,6 +40,8 @@ struct rows {
 	size_t device_pitch;
 	size_t width;
 	size_t height;
+	const struct array *array; /* not NULL: instead of device memory, from byte … */
+	size_t x, y, z;		   /* … x of row y of slice z on */
 };
 
 struct piece {
@@ -49,7 +52,8 @@ struct piece {
 /* Rows without gaps on both sides are one row. */
 static void rows_join(struct rows *r)
 {
-	if (r->height > 1 && r->host_pitch == r->width && r->device_pitch == r->width) {
+	if (r->height > 1 && r->host_pitch == r->width && r->device_pitch == r->width &&
+		!r->array) {
 		r->width *= r->height;
 		r->height = 1;
 	}
@@ -86,6 +90,33 @@ static void piece_behind(
 	}
 }
 
+static void in_begin(const struct rows *r, struct shim_call *call, const struct piece *piece,
+	uint64_t stream)
+{
+	if (r->array) {
+		struct wire_vcudaArrayIn *body =
+			shim_begin(call, OP_vcudaArrayIn, sizeof(*body));
+
+		body->array = r->array->handle;
+		body->x = r->x + piece->column;
+		body->y = r->y + piece->row;
+		body->z = r->z;
+		body->width = piece->width;
+		body->height = piece->rows;
+		body->depth = 1;
+		body->stream = stream;
+	} else {
+		struct wire_vcudaCopyIn *body = shim_begin(call, OP_vcudaCopyIn, sizeof(*body));
+
+		body->dst = r->device + piece->row * r->device_pitch + piece->column;
+		body->pitch = piece->rows > 1 ? r->device_pitch : piece->width;
+		body->width = piece->width;
+		body->height = piece->rows;
+		body->depth = 1;
+		body->stream = stream;
+	}
+}
+
 static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 {
 	size_t row = 0, column = 0;
@@ -102,16 +133,9 @@ static CUresult copy_in(struct rows *r, uint64_t stream, bool later)
 	while (piece_next(r, &piece, row, column)) {
 		const unsigned char *from = r->host + piece.row * r->host_pitch + piece.column;
 		struct shim_call call;
-		struct wire_vcudaCopyIn *body;
 		CUresult status;
 
-		body = shim_begin(&call, OP_vcudaCopyIn, sizeof(*body));
-		body->dst = r->device + piece.row * r->device_pitch + piece.column;
-		body->pitch = piece.rows > 1 ? r->device_pitch : piece.width;
-		body->width = piece.width;
-		body->height = piece.rows;
-		body->depth = 1;
-		body->stream = stream;
+		in_begin(r, &call, &piece, stream);
 		if (piece.rows > 1)
 			shim_payload_rows(&call, from, r->host_pitch, piece.width, piece.rows);
 		else if (later)
@@ -144,8 +168,25 @@ static unsigned char *piece_host(const struct rows *r, const struct piece *piece
 static void out_begin(const struct rows *r, struct shim_call *call, const struct piece *piece,
 	uint32_t segment, uint64_t offset, uint64_t stream)
 {
-	struct wire_vcudaCopyOut *body = shim_begin(call, OP_vcudaCopyOut, sizeof(*body));
+	struct wire_vcudaCopyOut *body;
 
+	if (r->array) {
+		struct wire_vcudaArrayOut *out =
+			shim_begin(call, OP_vcudaArrayOut, sizeof(*out));
+
+		out->destination.segment = segment;
+		out->destination.offset = offset;
+		out->array = r->array->handle;
+		out->x = r->x + piece->column;
+		out->y = r->y + piece->row;
+		out->z = r->z;
+		out->width = piece->width;
+		out->height = piece->rows;
+		out->depth = 1;
+		out->stream = stream;
+		return;
+	}
+	body = shim_begin(call, OP_vcudaCopyOut, sizeof(*body));
 	body->destination.segment = segment;
 	body->destination.offset = offset;
 	body->src = r->device + piece->row * r->device_pitch + piece->column;
@@ -333,12 +374,14 @@ static CUresult copy_host(const struct shape *s, uint64_t stream)
 
 void copy_tidy(struct shape *s)
 {
-	if (s->height == 1)
-		s->src_pitch = s->dst_pitch = s->width;
-	if (s->depth == 1) {
+	if (s->height == 1 && !s->src_array)
+		s->src_pitch = s->width;
+	if (s->height == 1 && !s->dst_array)
+		s->dst_pitch = s->width;
+	if (s->depth == 1 && !s->src_array)
 		s->src_slice = s->height * s->src_pitch;
+	if (s->depth == 1 && !s->dst_array)
 		s->dst_slice = s->height * s->dst_pitch;
-	}
 }
 
 struct part_copy copy_app(const struct shape *s)
@@ -351,6 +394,7 @@ struct part_copy copy_app(const struct shape *s)
 		.device = in ? s->dst : s->src,
 		.device_pitch = in ? s->dst_pitch : s->src_pitch,
 		.device_slice = in ? s->dst_slice : s->src_slice,
+		.device_array = in ? s->dst_array : s->src_array,
 		.width = s->width,
 		.height = s->height,
 		.depth = s->depth};
@@ -361,9 +405,9 @@ static CUresult copy_captured(const struct shape *s, struct graph *graph, uint64
 	CUstream hStream, bool async)
 {
 	struct part_copy copy = copy_app(s);
-	enum part_kind kind = s->dst_side == SIDE_DEVICE   ? PART_IN
-			      : s->src_side == SIDE_DEVICE ? PART_OUT
-							   : PART_WITHIN;
+	enum part_kind kind = s->dst_side != SIDE_HOST	 ? PART_IN
+			      : s->src_side != SIDE_HOST ? PART_OUT
+							 : PART_WITHIN;
 
 	if (!async)
 		return capture_refuse(stream);
@@ -396,7 +440,7 @@ static struct context *copy_owner(const struct shape *s)
 	struct context *current = context_current(), *owner;
 	int device;
 
-	if (!current ||
+	if (!current || s->src_array || s->dst_array ||
 		!memory_in_window(s->src_side == SIDE_DEVICE ? s->src : s->dst, &device) ||
 		device == current->device)
 		return NULL;
@@ -418,6 +462,8 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->src_side == SIDE_DEVICE && !copy_side_ok(s, s->src, s->src_pitch, s->src_slice))
 		return CUDA_ERROR_INVALID_VALUE;
+	if ((s->src_array || s->dst_array) && !copy_arrays_ok(s))
+		return CUDA_ERROR_INVALID_VALUE;
 	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!async)
@@ -427,15 +473,17 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 	graph = capture_graph(stream);
 	if (graph && (s->src_side == SIDE_HOST || s->dst_side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);
-	if (s->src_side == SIDE_DEVICE && s->dst_side == SIDE_DEVICE)
-		return copy_device(s, stream);
+	if (s->src_side != SIDE_HOST && s->dst_side != SIDE_HOST)
+		return s->src_array || s->dst_array ? copy_array_inside(s, stream)
+						    : copy_device(s, stream);
 	if (s->src_side == SIDE_HOST && s->dst_side == SIDE_HOST)
 		return copy_host(s, stream);
 	owner = copy_owner(s);
 	if (owner)
 		return copy_by_owner(s, owner, stream);
 
-	bool in = s->dst_side == SIDE_DEVICE;
+	bool in = s->dst_side != SIDE_HOST;
+	const struct array *array = in ? s->dst_array : s->src_array;
 
 	stats_copy(in ? STATS_HOST_TO_DEVICE : STATS_DEVICE_TO_HOST,
 		s->width * s->height * s->depth);
@@ -448,6 +496,14 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 			.width = s->width,
 			.height = s->height};
 
+		if (array) {
+			r.array = array;
+			r.host = (unsigned char *)(uintptr_t)(in ? s->src : s->dst) +
+				 z * (in ? s->src_slice : s->dst_slice);
+			r.x = in ? s->dst : s->src;
+			r.y = in ? s->dst_pitch : s->src_pitch;
+			r.z = (in ? s->dst_slice : s->src_slice) + z;
+		}
 		if (in)
 			status = copy_in(&r, stream, async);
 		else if (!async || !copy_out_later(&r, stream, &status))

@@ -11,17 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol/wire/graph.h"
 #include "shim/driver/graph/graph.h"
 
-enum side { SIDE_HOST, SIDE_DEVICE };
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ARRAY };
 
-/* What CUDA's descriptors say, checked. Slices are slice_pitch bytes apart. */
+struct array;
+
+/* What CUDA's descriptors say, checked. Slices are slice_pitch bytes apart. In an array, which
+ * tells no addresses, the same three numbers are a place: byte in its row, row, slice. */
 struct shape {
 	enum side src_side, dst_side;
 	uint64_t src, dst;
 	size_t src_pitch, dst_pitch;
 	size_t src_slice, dst_slice;
 	size_t width, height, depth;
+	const struct array *src_array, *dst_array;
 };
 
 /* Which of the two an address of the unified space is. */
@@ -39,5 +44,13 @@ void copy_tidy(struct shape *s);
 struct part_copy copy_app(const struct shape *s);
 /* Does it: posts, or with !ASYNC towards the host waits. */
 CUresult copy_shape(struct shape *s, CUstream hStream, bool async);
+
+/* --- copy_array.c --- */
+/* Both sides that are arrays hold what is copied of them. */
+bool copy_arrays_ok(const struct shape *s);
+/* The copy as a node of a graph, or a frame, has it: neither side is the app's. */
+struct graph_copy copy_inside(const struct shape *s);
+/* Between arrays, or with device memory: a post. */
+CUresult copy_array_inside(const struct shape *s, uint64_t stream);
 
 #endif

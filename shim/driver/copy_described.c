@@ -5,6 +5,7 @@
  */
 #include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
+#include "shim/driver/array.h"
 #include "shim/driver/copy.h"
 
 /* One side of a descriptor: where its first byte is, and how rows and slices follow. */
@@ -14,8 +15,6 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 {
 	size_t need, offset;
 
-	if (type == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE &&
 		type != CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -49,23 +48,16 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 	return CUDA_SUCCESS;
 }
 
-CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
+/* The same of an array: a place in it. */
+static CUresult side_array(CUarray handle, size_t x, size_t y, size_t z, enum side *side,
+	uint64_t *at, size_t *pitch, size_t *slice, const struct array **array)
 {
-	struct shape s = {.depth = 1};
-	CUresult status;
-
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	s.width = p->WidthInBytes;
-	s.height = p->Height;
-	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch, 0,
-		p->srcXInBytes, p->srcY, 0, &s, &s.src_side, &s.src, &s.src_pitch,
-		&s.src_slice);
-	if (!status)
-		status = side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, 0,
-			p->dstXInBytes, p->dstY, 0, &s, &s.dst_side, &s.dst, &s.dst_pitch,
-			&s.dst_slice);
-	return status ? status : copy_shape(&s, stream, async);
+	*array = array_find((uint64_t)(uintptr_t)handle, false);
+	*side = SIDE_ARRAY;
+	*at = x;
+	*pitch = y;
+	*slice = z;
+	return *array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
@@ -75,14 +67,47 @@ static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
 	if (!p || p->srcLOD || p->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
 	*s = (struct shape){.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
-	status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch,
-		p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, s, &s->src_side, &s->src,
-		&s->src_pitch, &s->src_slice);
-	if (!status)
-		status = side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch,
-			p->dstHeight, p->dstXInBytes, p->dstY, p->dstZ, s, &s->dst_side,
-			&s->dst, &s->dst_pitch, &s->dst_slice);
-	return status;
+	if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY)
+		status = side_array(p->srcArray, p->srcXInBytes, p->srcY, p->srcZ, &s->src_side,
+			&s->src, &s->src_pitch, &s->src_slice, &s->src_array);
+	else
+		status = side_read(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch,
+			p->srcHeight, p->srcXInBytes, p->srcY, p->srcZ, s, &s->src_side,
+			&s->src, &s->src_pitch, &s->src_slice);
+	if (status)
+		return status;
+	if (p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		return side_array(p->dstArray, p->dstXInBytes, p->dstY, p->dstZ, &s->dst_side,
+			&s->dst, &s->dst_pitch, &s->dst_slice, &s->dst_array);
+	return side_read(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, p->dstHeight,
+		p->dstXInBytes, p->dstY, p->dstZ, s, &s->dst_side, &s->dst, &s->dst_pitch,
+		&s->dst_slice);
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
+{
+	CUDA_MEMCPY3D c;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	c = (CUDA_MEMCPY3D){.srcXInBytes = p->srcXInBytes,
+		.srcY = p->srcY,
+		.srcMemoryType = p->srcMemoryType,
+		.srcHost = p->srcHost,
+		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
+		.srcPitch = p->srcPitch,
+		.dstXInBytes = p->dstXInBytes,
+		.dstY = p->dstY,
+		.dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost,
+		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
+		.dstPitch = p->dstPitch,
+		.WidthInBytes = p->WidthInBytes,
+		.Height = p->Height,
+		.Depth = 1};
+	return copy_3d(&c, stream, async);
 }
 
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
@@ -101,30 +126,24 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 
 	if (status)
 		return status;
-	if (!s.width || !s.height || !s.depth || !s.src || !s.dst)
+	if (!s.width || !s.height || !s.depth || (!s.src && !s.src_array) ||
+		(!s.dst && !s.dst_array))
 		return CUDA_ERROR_INVALID_VALUE;
 	copy_tidy(&s);
 	if ((s.dst_side == SIDE_DEVICE && !copy_side_ok(&s, s.dst, s.dst_pitch, s.dst_slice)) ||
 		(s.src_side == SIDE_DEVICE &&
-			!copy_side_ok(&s, s.src, s.src_pitch, s.src_slice)))
+			!copy_side_ok(&s, s.src, s.src_pitch, s.src_slice)) ||
+		!copy_arrays_ok(&s))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s.src_side == SIDE_HOST || s.dst_side == SIDE_HOST) {
-		*way = s.dst_side == SIDE_DEVICE   ? COPY_WAY_IN
-		       : s.src_side == SIDE_DEVICE ? COPY_WAY_OUT
-						   : COPY_WAY_WITHIN;
+		*way = s.dst_side != SIDE_HOST	 ? COPY_WAY_IN
+		       : s.src_side != SIDE_HOST ? COPY_WAY_OUT
+						 : COPY_WAY_WITHIN;
 		*app = copy_app(&s);
 		return CUDA_SUCCESS;
 	}
 	*way = COPY_WAY_INSIDE;
-	*inside = (struct graph_copy){.dst = s.dst,
-		.dst_pitch = s.dst_pitch,
-		.dst_slice = s.dst_slice,
-		.src = s.src,
-		.src_pitch = s.src_pitch,
-		.src_slice = s.src_slice,
-		.width = s.width,
-		.height = s.height,
-		.depth = s.depth};
+	*inside = copy_inside(&s);
 	return CUDA_SUCCESS;
 }
 
@@ -141,6 +160,7 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 		.srcMemoryType = p->srcMemoryType,
 		.srcHost = p->srcHost,
 		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
 		.srcPitch = p->srcPitch,
 		.srcHeight = p->srcHeight,
 		.dstXInBytes = p->dstXInBytes,
@@ -150,6 +170,7 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 		.dstMemoryType = p->dstMemoryType,
 		.dstHost = p->dstHost,
 		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
 		.dstPitch = p->dstPitch,
 		.dstHeight = p->dstHeight,
 		.WidthInBytes = p->WidthInBytes,

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "protocol/generated/cuda_ops.h"
+#include "shim/driver/array.h"
 #include "shim/driver/copy.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/generated/cuda_hand.h"
@@ -34,6 +35,28 @@ CUresult copy_batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *
 	unsigned long long flags, CUstream stream);
 CUresult copy_with_attributes(CUdeviceptr dst, CUdeviceptr src, size_t n,
 	const CUmemcpyAttributes *attr, CUstream stream);
+/* One end of a copy of bytes in a row: an address, or an offset in an array's rows. */
+struct copy_end {
+	enum side side;
+	uint64_t at;
+	const struct array *array;
+};
+static inline struct copy_end array_end(CUarray array, size_t offset)
+{
+	return (struct copy_end){
+		SIDE_ARRAY, offset, array_find((uint64_t)(uintptr_t)array, false)};
+}
+static inline struct copy_end device_end(CUdeviceptr at)
+{
+	return (struct copy_end){SIDE_DEVICE, at, NULL};
+}
+static inline struct copy_end host_end(const void *at)
+{
+	return (struct copy_end){SIDE_HOST, copy_address(at), NULL};
+}
+/* N bytes between two ends, one of them in an array. */
+CUresult copy_array_flat(
+	struct copy_end dst, struct copy_end src, size_t n, CUstream stream, bool async);
 
 /* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
 CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,

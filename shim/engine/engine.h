@@ -33,6 +33,8 @@ enum lock_rank {
 	LOCK_MODULE,	   /* of one module: its functions and globals */
 	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
 	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
+	LOCK_ARRAY,	   /* driver/array.c: names of levels, sums */
+	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */
 	LOCK_POOL,	   /* driver/memory/pool.c */
 	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */

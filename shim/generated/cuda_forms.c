@@ -150,6 +150,55 @@ CUresult hand_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 		false);
 }
 
+CUresult hand_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
+		size_t ByteCount, CUstream null_stream)
+{
+	return copy_array_flat(array_end(dstArray, dstOffset), device_end(srcDevice), ByteCount,
+		null_stream, false);
+}
+
+CUresult hand_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
+		size_t ByteCount, CUstream null_stream)
+{
+	return copy_array_flat(device_end(dstDevice), array_end(srcArray, srcOffset), ByteCount,
+		null_stream, false);
+}
+
+CUresult hand_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+		size_t ByteCount, CUstream null_stream)
+{
+	return copy_array_flat(array_end(dstArray, dstOffset), host_end(srcHost), ByteCount,
+		null_stream, false);
+}
+
+CUresult hand_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
+		size_t ByteCount, CUstream null_stream)
+{
+	return copy_array_flat(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount,
+		null_stream, false);
+}
+
+CUresult hand_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
+		size_t srcOffset, size_t ByteCount, CUstream null_stream)
+{
+	return copy_array_flat(array_end(dstArray, dstOffset), array_end(srcArray, srcOffset),
+		ByteCount, null_stream, false);
+}
+
+CUresult hand_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+		size_t ByteCount, CUstream hStream)
+{
+	return copy_array_flat(array_end(dstArray, dstOffset), host_end(srcHost), ByteCount,
+		hStream, true);
+}
+
+CUresult hand_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
+		size_t ByteCount, CUstream hStream)
+{
+	return copy_array_flat(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount,
+		hStream, true);
+}
+
 CUresult hand_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream)
 {
 	return copy_2d(pCopy, null_stream, false);

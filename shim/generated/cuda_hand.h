@@ -129,6 +129,19 @@ CUresult hand_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr);
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags);
 CUresult hand_cuMemHostUnregister(void *p);
+CUresult hand_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
+CUresult hand_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray);
+CUresult hand_cuArrayDestroy(CUarray hArray);
+CUresult hand_cuArray3DCreate_v2(CUarray *pHandle,
+		const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
+CUresult hand_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
+		CUarray hArray);
+CUresult hand_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+		const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+		unsigned int numMipmapLevels);
+CUresult hand_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
+		unsigned int level);
+CUresult hand_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray);
 CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 		CUdeviceptr addr, unsigned long long flags);
 CUresult hand_cuMemAddressFree(CUdeviceptr ptr, size_t size);
@@ -334,6 +347,17 @@ CUresult hand_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction fu
 		const CUlaunchConfig *config);
 CUresult hand_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config);
+CUresult hand_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+		const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
+CUresult hand_cuTexObjectDestroy(CUtexObject texObject);
+CUresult hand_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject);
+CUresult hand_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject);
+CUresult hand_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+		CUtexObject texObject);
+CUresult hand_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc);
+CUresult hand_cuSurfObjectDestroy(CUsurfObject surfObject);
+CUresult hand_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc,
+		CUsurfObject surfObject);
 CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
 CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext);
@@ -388,6 +412,20 @@ CUresult hand_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteC
 		CUstream null_stream);
 CUresult hand_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
 		CUstream null_stream);
+CUresult hand_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
+		size_t ByteCount, CUstream null_stream);
+CUresult hand_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
+		size_t ByteCount, CUstream null_stream);
+CUresult hand_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+		size_t ByteCount, CUstream null_stream);
+CUresult hand_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
+		size_t ByteCount, CUstream null_stream);
+CUresult hand_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
+		size_t srcOffset, size_t ByteCount, CUstream null_stream);
+CUresult hand_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+		size_t ByteCount, CUstream hStream);
+CUresult hand_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
+		size_t ByteCount, CUstream hStream);
 CUresult hand_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream);
 CUresult hand_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream);
 CUresult hand_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy, CUstream null_stream);

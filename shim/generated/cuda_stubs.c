@@ -380,6 +380,24 @@ STUB(ready, cuIpcCloseMemHandle, hand_cuIpcCloseMemHandle, (CUdeviceptr dptr), (
 STUB(ready, cuMemHostRegister_v2, hand_cuMemHostRegister_v2, (void *p, size_t bytesize,
 	unsigned int Flags), (p, bytesize, Flags));
 STUB(ready, cuMemHostUnregister, hand_cuMemHostUnregister, (void *p), (p));
+STUB(ready, cuArrayCreate_v2, hand_cuArrayCreate_v2, (CUarray *pHandle,
+	const CUDA_ARRAY_DESCRIPTOR *pAllocateArray), (pHandle, pAllocateArray));
+STUB(ready, cuArrayGetDescriptor_v2, hand_cuArrayGetDescriptor_v2,
+	(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor, hArray));
+STUB(ready, cuArrayDestroy, hand_cuArrayDestroy, (CUarray hArray), (hArray));
+STUB(ready, cuArray3DCreate_v2, hand_cuArray3DCreate_v2, (CUarray *pHandle,
+	const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray), (pHandle, pAllocateArray));
+STUB(ready, cuArray3DGetDescriptor_v2, hand_cuArray3DGetDescriptor_v2,
+	(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor,
+	hArray));
+STUB(ready, cuMipmappedArrayCreate, hand_cuMipmappedArrayCreate, (CUmipmappedArray *pHandle,
+	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels),
+	(pHandle, pMipmappedArrayDesc, numMipmapLevels));
+STUB(ready, cuMipmappedArrayGetLevel, hand_cuMipmappedArrayGetLevel, (CUarray *pLevelArray,
+	CUmipmappedArray hMipmappedArray, unsigned int level), (pLevelArray, hMipmappedArray,
+	level));
+STUB(ready, cuMipmappedArrayDestroy, hand_cuMipmappedArrayDestroy,
+	(CUmipmappedArray hMipmappedArray), (hMipmappedArray));
 STUB(ready, cuMemAddressReserve, hand_cuMemAddressReserve, (CUdeviceptr *ptr, size_t size,
 	size_t alignment, CUdeviceptr addr, unsigned long long flags), (ptr, size, alignment,
 	addr, flags));
@@ -809,6 +827,24 @@ STUB(ready, cuOccupancyMaxPotentialClusterSize, hand_cuOccupancyMaxPotentialClus
 	config));
 STUB(ready, cuOccupancyMaxActiveClusters, hand_cuOccupancyMaxActiveClusters, (int *numClusters,
 	CUfunction func, const CUlaunchConfig *config), (numClusters, func, config));
+STUB(ready, cuTexObjectCreate, hand_cuTexObjectCreate, (CUtexObject *pTexObject,
+	const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
+	const CUDA_RESOURCE_VIEW_DESC *pResViewDesc), (pTexObject, pResDesc, pTexDesc,
+	pResViewDesc));
+STUB(ready, cuTexObjectDestroy, hand_cuTexObjectDestroy, (CUtexObject texObject), (texObject));
+STUB(ready, cuTexObjectGetResourceDesc, hand_cuTexObjectGetResourceDesc,
+	(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject), (pResDesc, texObject));
+STUB(ready, cuTexObjectGetTextureDesc, hand_cuTexObjectGetTextureDesc,
+	(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject), (pTexDesc, texObject));
+STUB(ready, cuTexObjectGetResourceViewDesc, hand_cuTexObjectGetResourceViewDesc,
+	(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject), (pResViewDesc,
+	texObject));
+STUB(ready, cuSurfObjectCreate, hand_cuSurfObjectCreate, (CUsurfObject *pSurfObject,
+	const CUDA_RESOURCE_DESC *pResDesc), (pSurfObject, pResDesc));
+STUB(ready, cuSurfObjectDestroy, hand_cuSurfObjectDestroy, (CUsurfObject surfObject),
+	(surfObject));
+STUB(ready, cuSurfObjectGetResourceDesc, hand_cuSurfObjectGetResourceDesc,
+	(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject), (pResDesc, surfObject));
 
 /* call 271 */
 static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
@@ -1091,6 +1127,48 @@ STUB(ready, cuMemcpyDtoD_v2, hand_cuMemcpyDtoD_v2, (CUdeviceptr dstDevice,
 STUB(ready, cuMemcpyDtoD_v2_ptds, hand_cuMemcpyDtoD_v2, (CUdeviceptr dstDevice,
 	CUdeviceptr srcDevice, size_t ByteCount), (dstDevice, srcDevice, ByteCount,
 	CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyDtoA_v2, hand_cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset,
+	CUdeviceptr srcDevice, size_t ByteCount), (dstArray, dstOffset, srcDevice, ByteCount,
+	CU_STREAM_LEGACY));
+STUB(ready, cuMemcpyDtoA_v2_ptds, hand_cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset,
+	CUdeviceptr srcDevice, size_t ByteCount), (dstArray, dstOffset, srcDevice, ByteCount,
+	CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyAtoD_v2, hand_cuMemcpyAtoD_v2, (CUdeviceptr dstDevice, CUarray srcArray,
+	size_t srcOffset, size_t ByteCount), (dstDevice, srcArray, srcOffset, ByteCount,
+	CU_STREAM_LEGACY));
+STUB(ready, cuMemcpyAtoD_v2_ptds, hand_cuMemcpyAtoD_v2, (CUdeviceptr dstDevice,
+	CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstDevice, srcArray, srcOffset,
+	ByteCount, CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyHtoA_v2, hand_cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset,
+	const void *srcHost, size_t ByteCount), (dstArray, dstOffset, srcHost, ByteCount,
+	CU_STREAM_LEGACY));
+STUB(ready, cuMemcpyHtoA_v2_ptds, hand_cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset,
+	const void *srcHost, size_t ByteCount), (dstArray, dstOffset, srcHost, ByteCount,
+	CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyAtoH_v2, hand_cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray,
+	size_t srcOffset, size_t ByteCount), (dstHost, srcArray, srcOffset, ByteCount,
+	CU_STREAM_LEGACY));
+STUB(ready, cuMemcpyAtoH_v2_ptds, hand_cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray,
+	size_t srcOffset, size_t ByteCount), (dstHost, srcArray, srcOffset, ByteCount,
+	CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyAtoA_v2, hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset,
+	CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray,
+	srcOffset, ByteCount, CU_STREAM_LEGACY));
+STUB(ready, cuMemcpyAtoA_v2_ptds, hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset,
+	CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray,
+	srcOffset, ByteCount, CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyHtoAAsync_v2, hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray,
+	size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream), (dstArray,
+	dstOffset, srcHost, ByteCount, hStream));
+STUB(ready, cuMemcpyHtoAAsync_v2_ptsz, hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray,
+	size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream), (dstArray,
+	dstOffset, srcHost, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB(ready, cuMemcpyAtoHAsync_v2, hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray,
+	size_t srcOffset, size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset,
+	ByteCount, hStream));
+STUB(ready, cuMemcpyAtoHAsync_v2_ptsz, hand_cuMemcpyAtoHAsync_v2, (void *dstHost,
+	CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream), (dstHost,
+	srcArray, srcOffset, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuMemcpy2D_v2, hand_cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy,
 	CU_STREAM_LEGACY));
 STUB(ready, cuMemcpy2D_v2_ptds, hand_cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy,
@@ -1834,14 +1912,6 @@ REFUSED(cuTexRefCreate);
 REFUSED(cuTexRefDestroy);
 REFUSED(cuSurfRefSetArray);
 REFUSED(cuSurfRefGetArray);
-REFUSED(cuTexObjectCreate);
-REFUSED(cuTexObjectDestroy);
-REFUSED(cuTexObjectGetResourceDesc);
-REFUSED(cuTexObjectGetTextureDesc);
-REFUSED(cuTexObjectGetResourceViewDesc);
-REFUSED(cuSurfObjectCreate);
-REFUSED(cuSurfObjectDestroy);
-REFUSED(cuSurfObjectGetResourceDesc);
 REFUSED(cuTexRefSetAddress2D_v2);
 REFUSED(cuTexRefSetAddress);
 REFUSED(cuTexRefSetAddress2D);
@@ -1854,19 +1924,11 @@ REFUSED(cuMemGetLocationInfo);
 #undef WHY
 
 #define WHY "arrays: not served yet"
-REFUSED(cuArrayCreate_v2);
-REFUSED(cuArrayGetDescriptor_v2);
 REFUSED(cuArrayGetSparseProperties);
 REFUSED(cuMipmappedArrayGetSparseProperties);
 REFUSED(cuArrayGetMemoryRequirements);
 REFUSED(cuMipmappedArrayGetMemoryRequirements);
 REFUSED(cuArrayGetPlane);
-REFUSED(cuArrayDestroy);
-REFUSED(cuArray3DCreate_v2);
-REFUSED(cuArray3DGetDescriptor_v2);
-REFUSED(cuMipmappedArrayCreate);
-REFUSED(cuMipmappedArrayGetLevel);
-REFUSED(cuMipmappedArrayDestroy);
 REFUSED(cuMemcpyDtoA);
 REFUSED(cuMemcpyAtoD);
 REFUSED(cuMemcpyHtoA);
@@ -1878,20 +1940,6 @@ REFUSED(cuArrayCreate);
 REFUSED(cuArrayGetDescriptor);
 REFUSED(cuArray3DCreate);
 REFUSED(cuArray3DGetDescriptor);
-REFUSED(cuMemcpyDtoA_v2);
-REFUSED(cuMemcpyDtoA_v2_ptds);
-REFUSED(cuMemcpyAtoD_v2);
-REFUSED(cuMemcpyAtoD_v2_ptds);
-REFUSED(cuMemcpyHtoA_v2);
-REFUSED(cuMemcpyHtoA_v2_ptds);
-REFUSED(cuMemcpyAtoH_v2);
-REFUSED(cuMemcpyAtoH_v2_ptds);
-REFUSED(cuMemcpyAtoA_v2);
-REFUSED(cuMemcpyAtoA_v2_ptds);
-REFUSED(cuMemcpyHtoAAsync_v2);
-REFUSED(cuMemcpyHtoAAsync_v2_ptsz);
-REFUSED(cuMemcpyAtoHAsync_v2);
-REFUSED(cuMemcpyAtoHAsync_v2_ptsz);
 REFUSED(cuMemMapArrayAsync);
 REFUSED(cuMemMapArrayAsync_ptsz);
 #undef WHY

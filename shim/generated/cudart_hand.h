@@ -162,15 +162,28 @@ cudaError_t hand_cudaMallocManaged(void **devPtr, size_t size, unsigned int flag
 cudaError_t hand_cudaMalloc(void **devPtr, size_t size);
 cudaError_t hand_cudaMallocHost(void **ptr, size_t size);
 cudaError_t hand_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
+cudaError_t hand_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
+		size_t width, size_t height, unsigned int flags);
 cudaError_t hand_cudaFree(void *devPtr);
 cudaError_t hand_cudaFreeHost(void *ptr);
+cudaError_t hand_cudaFreeArray(cudaArray_t array);
+cudaError_t hand_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray);
 cudaError_t hand_cudaHostAlloc(void **pHost, size_t size, unsigned int flags);
 cudaError_t hand_cudaHostRegister(void *ptr, size_t size, unsigned int flags);
 cudaError_t hand_cudaHostUnregister(void *ptr);
 cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags);
 cudaError_t hand_cudaHostGetFlags(unsigned int *pFlags, void *pHost);
 cudaError_t hand_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
+cudaError_t hand_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
+		struct cudaExtent extent, unsigned int flags);
+cudaError_t hand_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
+		const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
+		unsigned int numLevels, unsigned int flags);
+cudaError_t hand_cudaGetMipmappedArrayLevel(cudaArray_t *levelArray,
+		cudaMipmappedArray_const_t mipmappedArray, unsigned int level);
 cudaError_t hand_cudaMemGetInfo(size_t *free, size_t *total);
+cudaError_t hand_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent,
+		unsigned int *flags, cudaArray_t array);
 cudaError_t hand_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice,
 		size_t count);
 cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
@@ -223,8 +236,25 @@ cudaError_t hand_cudaPointerGetAttributes(struct cudaPointerAttributes *attribut
 cudaError_t hand_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice);
 cudaError_t hand_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags);
 cudaError_t hand_cudaDeviceDisablePeerAccess(int peerDevice);
+cudaError_t hand_cudaGetChannelDesc(struct cudaChannelFormatDesc *desc,
+		cudaArray_const_t array);
 struct cudaChannelFormatDesc hand_cudaCreateChannelDesc(int x, int y, int z, int w,
 		enum cudaChannelFormatKind f);
+cudaError_t hand_cudaCreateTextureObject(cudaTextureObject_t *pTexObject,
+		const struct cudaResourceDesc *pResDesc, const struct cudaTextureDesc *pTexDesc,
+		const struct cudaResourceViewDesc *pResViewDesc);
+cudaError_t hand_cudaDestroyTextureObject(cudaTextureObject_t texObject);
+cudaError_t hand_cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *pResDesc,
+		cudaTextureObject_t texObject);
+cudaError_t hand_cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *pTexDesc,
+		cudaTextureObject_t texObject);
+cudaError_t hand_cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *pResViewDesc,
+		cudaTextureObject_t texObject);
+cudaError_t hand_cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject,
+		const struct cudaResourceDesc *pResDesc);
+cudaError_t hand_cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject);
+cudaError_t hand_cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResDesc,
+		cudaSurfaceObject_t surfObject);
 cudaError_t hand_cudaDriverGetVersion(int *driverVersion);
 cudaError_t hand_cudaRuntimeGetVersion(int *runtimeVersion);
 #if CUDART_VERSION / 1000 == 13
@@ -504,6 +534,24 @@ cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t coun
 cudaError_t hand_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
 		size_t width, size_t height, enum cudaMemcpyKind kind,
 		cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
+		const void *src, size_t count, enum cudaMemcpyKind kind,
+		cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
+		const void *src, size_t spitch, size_t width, size_t height,
+		enum cudaMemcpyKind kind, cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset,
+		size_t hOffset, size_t count, enum cudaMemcpyKind kind,
+		cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
+		size_t wOffset, size_t hOffset, size_t width, size_t height,
+		enum cudaMemcpyKind kind, cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+		cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count,
+		enum cudaMemcpyKind kind, cudaStream_t null_stream);
+cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+		cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width,
+		size_t height, enum cudaMemcpyKind kind, cudaStream_t null_stream);
 cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t null_stream);
 cudaError_t hand_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t null_stream);
@@ -546,6 +594,16 @@ cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t
 		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t hand_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
 		size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
+		const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
+		const void *src, size_t spitch, size_t width, size_t height,
+		enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset,
+		size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t hand_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src,
+		size_t wOffset, size_t hOffset, size_t width, size_t height,
+		enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t hand_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream);
 cudaError_t hand_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream);

@@ -215,8 +215,14 @@ STUB(cudaMalloc, hand_cudaMalloc, (void **devPtr, size_t size), (devPtr, size))
 STUB(cudaMallocHost, hand_cudaMallocHost, (void **ptr, size_t size), (ptr, size))
 STUB(cudaMallocPitch, hand_cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width,
 	size_t height), (devPtr, pitch, width, height))
+STUB(cudaMallocArray, hand_cudaMallocArray, (cudaArray_t *array,
+	const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
+	unsigned int flags), (array, desc, width, height, flags))
 STUB(cudaFree, hand_cudaFree, (void *devPtr), (devPtr))
 STUB(cudaFreeHost, hand_cudaFreeHost, (void *ptr), (ptr))
+STUB(cudaFreeArray, hand_cudaFreeArray, (cudaArray_t array), (array))
+STUB(cudaFreeMipmappedArray, hand_cudaFreeMipmappedArray, (cudaMipmappedArray_t mipmappedArray),
+	(mipmappedArray))
 STUB(cudaHostAlloc, hand_cudaHostAlloc, (void **pHost, size_t size, unsigned int flags), (pHost,
 	size, flags))
 STUB(cudaHostRegister, hand_cudaHostRegister, (void *ptr, size_t size, unsigned int flags),
@@ -228,7 +234,20 @@ STUB(cudaHostGetFlags, hand_cudaHostGetFlags, (unsigned int *pFlags, void *pHost
 	pHost))
 STUB(cudaMalloc3D, hand_cudaMalloc3D, (struct cudaPitchedPtr *pitchedDevPtr,
 	struct cudaExtent extent), (pitchedDevPtr, extent))
+STUB(cudaMalloc3DArray, hand_cudaMalloc3DArray, (cudaArray_t *array,
+	const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags),
+	(array, desc, extent, flags))
+STUB(cudaMallocMipmappedArray, hand_cudaMallocMipmappedArray,
+	(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc,
+	struct cudaExtent extent, unsigned int numLevels, unsigned int flags), (mipmappedArray,
+	desc, extent, numLevels, flags))
+STUB(cudaGetMipmappedArrayLevel, hand_cudaGetMipmappedArrayLevel, (cudaArray_t *levelArray,
+	cudaMipmappedArray_const_t mipmappedArray, unsigned int level), (levelArray,
+	mipmappedArray, level))
 STUB(cudaMemGetInfo, hand_cudaMemGetInfo, (size_t *free, size_t *total), (free, total))
+STUB(cudaArrayGetInfo, hand_cudaArrayGetInfo, (struct cudaChannelFormatDesc *desc,
+	struct cudaExtent *extent, unsigned int *flags, cudaArray_t array), (desc, extent,
+	flags, array))
 STUB(cudaMemcpyPeer, hand_cudaMemcpyPeer, (void *dst, int dstDevice, const void *src,
 	int srcDevice, size_t count), (dst, dstDevice, src, srcDevice, count))
 STUB(cudaMemcpyPeerAsync, hand_cudaMemcpyPeerAsync, (void *dst, int dstDevice, const void *src,
@@ -289,8 +308,32 @@ STUB(cudaDeviceEnablePeerAccess, hand_cudaDeviceEnablePeerAccess, (int peerDevic
 	unsigned int flags), (peerDevice, flags))
 STUB(cudaDeviceDisablePeerAccess, hand_cudaDeviceDisablePeerAccess, (int peerDevice),
 	(peerDevice))
+STUB(cudaGetChannelDesc, hand_cudaGetChannelDesc, (struct cudaChannelFormatDesc *desc,
+	cudaArray_const_t array), (desc, array))
 STUB_STRAIGHT(struct cudaChannelFormatDesc, cudaCreateChannelDesc, hand_cudaCreateChannelDesc,
 	(int x, int y, int z, int w, enum cudaChannelFormatKind f), (x, y, z, w, f))
+STUB(cudaCreateTextureObject, hand_cudaCreateTextureObject, (cudaTextureObject_t *pTexObject,
+	const struct cudaResourceDesc *pResDesc, const struct cudaTextureDesc *pTexDesc,
+	const struct cudaResourceViewDesc *pResViewDesc), (pTexObject, pResDesc, pTexDesc,
+	pResViewDesc))
+STUB(cudaDestroyTextureObject, hand_cudaDestroyTextureObject, (cudaTextureObject_t texObject),
+	(texObject))
+STUB(cudaGetTextureObjectResourceDesc, hand_cudaGetTextureObjectResourceDesc,
+	(struct cudaResourceDesc *pResDesc, cudaTextureObject_t texObject), (pResDesc,
+	texObject))
+STUB(cudaGetTextureObjectTextureDesc, hand_cudaGetTextureObjectTextureDesc,
+	(struct cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject), (pTexDesc,
+	texObject))
+STUB(cudaGetTextureObjectResourceViewDesc, hand_cudaGetTextureObjectResourceViewDesc,
+	(struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject),
+	(pResViewDesc, texObject))
+STUB(cudaCreateSurfaceObject, hand_cudaCreateSurfaceObject, (cudaSurfaceObject_t *pSurfObject,
+	const struct cudaResourceDesc *pResDesc), (pSurfObject, pResDesc))
+STUB(cudaDestroySurfaceObject, hand_cudaDestroySurfaceObject, (cudaSurfaceObject_t surfObject),
+	(surfObject))
+STUB(cudaGetSurfaceObjectResourceDesc, hand_cudaGetSurfaceObjectResourceDesc,
+	(struct cudaResourceDesc *pResDesc, cudaSurfaceObject_t surfObject), (pResDesc,
+	surfObject))
 STUB(cudaDriverGetVersion, hand_cudaDriverGetVersion, (int *driverVersion), (driverVersion))
 STUB(cudaRuntimeGetVersion, hand_cudaRuntimeGetVersion, (int *runtimeVersion),
 	(runtimeVersion))
@@ -640,6 +683,52 @@ STUB(cudaMemcpy2D, hand_cudaMemcpy2D, (void *dst, size_t dpitch, const void *src
 STUB(cudaMemcpy2D_ptds, hand_cudaMemcpy2D, (void *dst, size_t dpitch, const void *src,
 	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind), (dst, dpitch,
 	src, spitch, width, height, kind, cudaStreamPerThread))
+STUB(cudaMemcpyToArray, hand_cudaMemcpyToArray, (cudaArray_t dst, size_t wOffset,
+	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind), (dst, wOffset,
+	hOffset, src, count, kind, cudaStreamLegacy))
+STUB(cudaMemcpyToArray_ptds, hand_cudaMemcpyToArray, (cudaArray_t dst, size_t wOffset,
+	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind), (dst, wOffset,
+	hOffset, src, count, kind, cudaStreamPerThread))
+STUB(cudaMemcpy2DToArray, hand_cudaMemcpy2DToArray, (cudaArray_t dst, size_t wOffset,
+	size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
+	enum cudaMemcpyKind kind), (dst, wOffset, hOffset, src, spitch, width, height, kind,
+	cudaStreamLegacy))
+STUB(cudaMemcpy2DToArray_ptds, hand_cudaMemcpy2DToArray, (cudaArray_t dst, size_t wOffset,
+	size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
+	enum cudaMemcpyKind kind), (dst, wOffset, hOffset, src, spitch, width, height, kind,
+	cudaStreamPerThread))
+STUB(cudaMemcpyFromArray, hand_cudaMemcpyFromArray, (void *dst, cudaArray_const_t src,
+	size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind), (dst, src,
+	wOffset, hOffset, count, kind, cudaStreamLegacy))
+STUB(cudaMemcpyFromArray_ptds, hand_cudaMemcpyFromArray, (void *dst, cudaArray_const_t src,
+	size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind), (dst, src,
+	wOffset, hOffset, count, kind, cudaStreamPerThread))
+STUB(cudaMemcpy2DFromArray, hand_cudaMemcpy2DFromArray, (void *dst, size_t dpitch,
+	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
+	enum cudaMemcpyKind kind), (dst, dpitch, src, wOffset, hOffset, width, height, kind,
+	cudaStreamLegacy))
+STUB(cudaMemcpy2DFromArray_ptds, hand_cudaMemcpy2DFromArray, (void *dst, size_t dpitch,
+	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
+	enum cudaMemcpyKind kind), (dst, dpitch, src, wOffset, hOffset, width, height, kind,
+	cudaStreamPerThread))
+STUB(cudaMemcpyArrayToArray, hand_cudaMemcpyArrayToArray, (cudaArray_t dst, size_t wOffsetDst,
+	size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc,
+	size_t count, enum cudaMemcpyKind kind), (dst, wOffsetDst, hOffsetDst, src, wOffsetSrc,
+	hOffsetSrc, count, kind, cudaStreamLegacy))
+STUB(cudaMemcpyArrayToArray_ptds, hand_cudaMemcpyArrayToArray, (cudaArray_t dst,
+	size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
+	size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind), (dst, wOffsetDst,
+	hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind, cudaStreamPerThread))
+STUB(cudaMemcpy2DArrayToArray, hand_cudaMemcpy2DArrayToArray, (cudaArray_t dst,
+	size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
+	size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind), (dst,
+	wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind,
+	cudaStreamLegacy))
+STUB(cudaMemcpy2DArrayToArray_ptds, hand_cudaMemcpy2DArrayToArray, (cudaArray_t dst,
+	size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc,
+	size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind), (dst,
+	wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind,
+	cudaStreamPerThread))
 STUB(cudaMemcpy3D, hand_cudaMemcpy3D, (const struct cudaMemcpy3DParms *p), (p,
 	cudaStreamLegacy))
 STUB(cudaMemcpy3D_ptds, hand_cudaMemcpy3D, (const struct cudaMemcpy3DParms *p), (p,
@@ -736,6 +825,36 @@ STUB(cudaMemcpy2DAsync_ptsz, hand_cudaMemcpy2DAsync, (void *dst, size_t dpitch, 
 	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 	cudaStream_t stream), (dst, dpitch, src, spitch, width, height, kind,
 	stream ? stream : cudaStreamPerThread))
+STUB(cudaMemcpyToArrayAsync, hand_cudaMemcpyToArrayAsync, (cudaArray_t dst, size_t wOffset,
+	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
+	cudaStream_t stream), (dst, wOffset, hOffset, src, count, kind, stream))
+STUB(cudaMemcpyToArrayAsync_ptsz, hand_cudaMemcpyToArrayAsync, (cudaArray_t dst, size_t wOffset,
+	size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind,
+	cudaStream_t stream), (dst, wOffset, hOffset, src, count, kind,
+	stream ? stream : cudaStreamPerThread))
+STUB(cudaMemcpy2DToArrayAsync, hand_cudaMemcpy2DToArrayAsync, (cudaArray_t dst, size_t wOffset,
+	size_t hOffset, const void *src, size_t spitch, size_t width, size_t height,
+	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, wOffset, hOffset, src, spitch,
+	width, height, kind, stream))
+STUB(cudaMemcpy2DToArrayAsync_ptsz, hand_cudaMemcpy2DToArrayAsync, (cudaArray_t dst,
+	size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width,
+	size_t height, enum cudaMemcpyKind kind, cudaStream_t stream), (dst, wOffset, hOffset,
+	src, spitch, width, height, kind, stream ? stream : cudaStreamPerThread))
+STUB(cudaMemcpyFromArrayAsync, hand_cudaMemcpyFromArrayAsync, (void *dst, cudaArray_const_t src,
+	size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind,
+	cudaStream_t stream), (dst, src, wOffset, hOffset, count, kind, stream))
+STUB(cudaMemcpyFromArrayAsync_ptsz, hand_cudaMemcpyFromArrayAsync, (void *dst,
+	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count,
+	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, src, wOffset, hOffset, count,
+	kind, stream ? stream : cudaStreamPerThread))
+STUB(cudaMemcpy2DFromArrayAsync, hand_cudaMemcpy2DFromArrayAsync, (void *dst, size_t dpitch,
+	cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height,
+	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, dpitch, src, wOffset, hOffset,
+	width, height, kind, stream))
+STUB(cudaMemcpy2DFromArrayAsync_ptsz, hand_cudaMemcpy2DFromArrayAsync, (void *dst,
+	size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
+	size_t height, enum cudaMemcpyKind kind, cudaStream_t stream), (dst, dpitch, src,
+	wOffset, hOffset, width, height, kind, stream ? stream : cudaStreamPerThread))
 STUB(cudaMemcpy3DAsync, hand_cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p,
 	cudaStream_t stream), (p, stream))
 STUB(cudaMemcpy3DAsync_ptsz, hand_cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p,
@@ -1046,14 +1165,6 @@ REFUSED(__cudaGetProcAddress)
 
 #define WHY "textures and surfaces: not served yet"
 REFUSED(cudaDeviceGetTexture1DLinearMaxWidth)
-REFUSED(cudaCreateTextureObject)
-REFUSED(cudaDestroyTextureObject)
-REFUSED(cudaGetTextureObjectResourceDesc)
-REFUSED(cudaGetTextureObjectTextureDesc)
-REFUSED(cudaGetTextureObjectResourceViewDesc)
-REFUSED(cudaCreateSurfaceObject)
-REFUSED(cudaDestroySurfaceObject)
-REFUSED(cudaGetSurfaceObjectResourceDesc)
 #undef WHY
 
 #define WHY "NvSci: not served"
@@ -1100,39 +1211,11 @@ REFUSED(cudaWaitExternalSemaphoresAsync_v2_ptsz)
 
 #define WHY "arrays: not served yet"
 REFUSED(cudaExternalMemoryGetMappedMipmappedArray)
-REFUSED(cudaMallocArray)
-REFUSED(cudaFreeArray)
-REFUSED(cudaFreeMipmappedArray)
-REFUSED(cudaMalloc3DArray)
-REFUSED(cudaMallocMipmappedArray)
-REFUSED(cudaGetMipmappedArrayLevel)
-REFUSED(cudaArrayGetInfo)
 REFUSED(cudaArrayGetPlane)
 REFUSED(cudaArrayGetMemoryRequirements)
 REFUSED(cudaMipmappedArrayGetMemoryRequirements)
 REFUSED(cudaArrayGetSparseProperties)
 REFUSED(cudaMipmappedArrayGetSparseProperties)
-REFUSED(cudaGetChannelDesc)
-REFUSED(cudaMemcpyToArray)
-REFUSED(cudaMemcpyToArray_ptds)
-REFUSED(cudaMemcpy2DToArray)
-REFUSED(cudaMemcpy2DToArray_ptds)
-REFUSED(cudaMemcpyFromArray)
-REFUSED(cudaMemcpyFromArray_ptds)
-REFUSED(cudaMemcpy2DFromArray)
-REFUSED(cudaMemcpy2DFromArray_ptds)
-REFUSED(cudaMemcpyArrayToArray)
-REFUSED(cudaMemcpyArrayToArray_ptds)
-REFUSED(cudaMemcpy2DArrayToArray)
-REFUSED(cudaMemcpy2DArrayToArray_ptds)
-REFUSED(cudaMemcpyToArrayAsync)
-REFUSED(cudaMemcpyToArrayAsync_ptsz)
-REFUSED(cudaMemcpy2DToArrayAsync)
-REFUSED(cudaMemcpy2DToArrayAsync_ptsz)
-REFUSED(cudaMemcpyFromArrayAsync)
-REFUSED(cudaMemcpyFromArrayAsync_ptsz)
-REFUSED(cudaMemcpy2DFromArrayAsync)
-REFUSED(cudaMemcpy2DFromArrayAsync_ptsz)
 #undef WHY
 
 #define WHY "managed memory: not served yet"

@@ -5,7 +5,7 @@
  * waits takes the default stream it belongs to as null_stream: the legacy one or the thread's
  * own.
  */
-#include "shim/runtime/forms.h"
+#include "shim/runtime/array.h"
 #include "shim/runtime/forms.h"
 #include "shim/generated/cuda_calls.h"
 #include "shim/runtime/register.h"
@@ -265,8 +265,7 @@ cudaError_t copy_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 	if (!p)
 		return cudaErrorInvalidValue;
 	if (p->srcArray || p->dstArray)
-		return runtime_refused(
-			CALL_cudaMemcpy3D, "cudaMemcpy3D", "arrays: not served yet");
+		return array_parms(copy, p);
 	return shape_3d(
 		copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent, p->kind);
 }
@@ -299,8 +298,14 @@ static cudaError_t shape_peer(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DPeer
 	if (error)
 		return error;
 	if (p->srcArray || p->dstArray)
-		return runtime_refused(
-			CALL_cudaMemcpy3DPeer, "cudaMemcpy3DPeer", "arrays: not served yet");
+		return array_parms(copy, &(struct cudaMemcpy3DParms){.srcArray = p->srcArray,
+						 .srcPos = p->srcPos,
+						 .srcPtr = p->srcPtr,
+						 .dstArray = p->dstArray,
+						 .dstPos = p->dstPos,
+						 .dstPtr = p->dstPtr,
+						 .extent = p->extent,
+						 .kind = cudaMemcpyDefault});
 	return shape_3d(copy, &p->dstPtr, &p->dstPos, &p->srcPtr, &p->srcPos, &p->extent,
 		cudaMemcpyDefault);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "gpu-agent/worker/driver.h"
+#include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/driver/memory.h"
 #include "gpu-agent/worker/extra.h"
@@ -77,6 +78,10 @@ static void context_forget(struct worker *w, uint16_t context)
 			w->cuda.cuModuleUnload(name->object);
 		else if (name->kind == KIND_CUgraph || name->kind == KIND_CUgraphExec)
 			graph_forget(w, (enum handle_kind)name->kind, name->object);
+		else if (name->kind == KIND_CUarray)
+			array_forget(w, name->object);
+		else if (name->kind == KIND_CUtexObject)
+			texture_forget(w, name->object);
 	}
 	names_drop_context(w, context);
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
@@ -12,7 +13,8 @@
 
 /* One side of a copy, as the driver gets it: what is checked is what is copied. */
 struct copy_side {
-	uint64_t at, pitch, rows; /* a slice is ROWS rows of PITCH bytes */
+	uint64_t at, pitch, rows;	  /* a slice is ROWS rows of PITCH bytes */
+	const struct worker_array *array; /* not NULL: byte, row and slice in it */
 };
 
 /* A slice's rows of a pitch that holds WIDTH bytes. Where a slice is one row its pitch says
@@ -63,6 +65,20 @@ static struct copy_side copy_side(struct worker *w, struct request *r, uint64_t 
 	return side;
 }
 
+/* The same of a copy that may have arrays. */
+static struct copy_side copy_side_any(struct worker *w, struct request *r, uint64_t array,
+	uint64_t at, uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height,
+	uint64_t depth)
+{
+	if (!array)
+		return copy_side(w, r, at, pitch, slice, width, height, depth);
+	return (struct copy_side){
+		.array = array_box(w, r, array, at, pitch, slice, width, height, depth),
+		.at = at,
+		.pitch = pitch,
+		.rows = slice};
+}
+
 static uint64_t copy_packed(struct request *r, uint64_t width, uint64_t height, uint64_t depth)
 {
 	uint64_t n;
@@ -88,6 +104,14 @@ static CUDA_MEMCPY3D copy_shape(uint64_t width, uint64_t height, uint64_t depth)
 
 static void copy_from(CUDA_MEMCPY3D *c, const struct copy_side *side)
 {
+	if (side->array) {
+		c->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+		c->srcArray = side->array->array;
+		c->srcXInBytes = side->at;
+		c->srcY = side->pitch;
+		c->srcZ = side->rows;
+		return;
+	}
 	c->srcMemoryType = CU_MEMORYTYPE_DEVICE;
 	c->srcDevice = side->at;
 	c->srcPitch = side->pitch;
@@ -96,34 +120,63 @@ static void copy_from(CUDA_MEMCPY3D *c, const struct copy_side *side)
 
 static void copy_to(CUDA_MEMCPY3D *c, const struct copy_side *side)
 {
+	if (side->array) {
+		c->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+		c->dstArray = side->array->array;
+		c->dstXInBytes = side->at;
+		c->dstY = side->pitch;
+		c->dstZ = side->rows;
+		return;
+	}
 	c->dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	c->dstDevice = side->at;
 	c->dstPitch = side->pitch;
 	c->dstHeight = side->rows;
 }
 
-/* To the device at AT from bytes of ours, or, with TO, from the device to these.  Ours lie row
- * by row; c describes the device's side, and is not looked at for a single row. */
-static CUresult copy_host(struct worker *w, struct worker_stream *stream, CUDA_MEMCPY3D *c,
-	CUdeviceptr at, const void *from, void *to)
+/* To the device from bytes of ours, or, with TO, from the device to these.  Ours lie row by
+ * row. */
+static CUresult copy_host(struct worker *w, struct worker_stream *stream,
+	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth,
+	const void *from, void *to)
 {
-	size_t width = c->WidthInBytes;
+	CUDA_MEMCPY3D c;
 
-	if (c->Height == 1 && c->Depth == 1)
-		return to ? w->cuda.cuMemcpyDtoHAsync(to, at, width, stream->stream)
-			  : w->cuda.cuMemcpyHtoDAsync(at, from, width, stream->stream);
+	if (height == 1 && depth == 1 && !side->array)
+		return to ? w->cuda.cuMemcpyDtoHAsync(to, side->at, width, stream->stream)
+			  : w->cuda.cuMemcpyHtoDAsync(side->at, from, width, stream->stream);
+	c = copy_shape(width, height, depth);
 	if (to) {
-		c->dstMemoryType = CU_MEMORYTYPE_HOST;
-		c->dstHost = to;
-		c->dstPitch = width;
-		c->dstHeight = c->Height;
+		copy_from(&c, side);
+		c.dstMemoryType = CU_MEMORYTYPE_HOST;
+		c.dstHost = to;
+		c.dstPitch = width;
+		c.dstHeight = height;
 	} else {
-		c->srcMemoryType = CU_MEMORYTYPE_HOST;
-		c->srcHost = from;
-		c->srcPitch = width;
-		c->srcHeight = c->Height;
+		copy_to(&c, side);
+		c.srcMemoryType = CU_MEMORYTYPE_HOST;
+		c.srcHost = from;
+		c.srcPitch = width;
+		c.srcHeight = height;
 	}
-	return w->cuda.cuMemcpy3DAsync(c, stream->stream);
+	return w->cuda.cuMemcpy3DAsync(&c, stream->stream);
+}
+
+/* From the request's payload to SIDE, which is checked. */
+static CUresult copy_in(struct worker *w, struct request *r, struct worker_stream *stream,
+	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth)
+{
+	CUresult status;
+
+	if (copy_packed(r, width, height, depth) != r->payload_bytes)
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	if (worker_refused(r))
+		return r->refused;
+	w->stats.copies_in_bytes += r->payload_bytes;
+	status = copy_host(w, stream, side, width, height, depth, r->payload, NULL);
+	if (!status)
+		status = staging_busy(w, w->receiver.range, stream->context, stream->stream);
+	return status;
 }
 
 CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
@@ -132,29 +185,28 @@ CUresult serve_vcudaCopyIn(struct worker *w, struct request *r)
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
 	struct copy_side dst = copy_side(
 		w, r, req->dst, req->pitch, req->slice, req->width, req->height, req->depth);
-	CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
-	CUresult status;
 
-	if (copy_packed(r, req->width, req->height, req->depth) != r->payload_bytes)
-		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-	if (worker_refused(r))
-		return r->refused;
-	w->stats.copies_in_bytes += r->payload_bytes;
-	copy_to(&c, &dst);
-	status = copy_host(w, stream, &c, dst.at, r->payload, NULL);
-	if (!status)
-		status = staging_busy(w, w->receiver.range, stream->context, stream->stream);
-	return status;
+	return copy_in(w, r, stream, &dst, req->width, req->height, req->depth);
 }
 
-CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
+CUresult serve_vcudaArrayIn(struct worker *w, struct request *r)
 {
-	const struct wire_vcudaCopyOut *req = (const void *)r->body;
+	const struct wire_vcudaArrayIn *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
-	struct copy_side src = copy_side(
-		w, r, req->src, req->pitch, req->slice, req->width, req->height, req->depth);
-	CUDA_MEMCPY3D c = copy_shape(req->width, req->height, req->depth);
-	uint64_t n = copy_packed(r, req->width, req->height, req->depth);
+	struct copy_side dst = copy_side_any(
+		w, r, req->array, req->x, req->y, req->z, req->width, req->height, req->depth);
+
+	if (!req->array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return copy_in(w, r, stream, &dst, req->width, req->height, req->depth);
+}
+
+/* From SIDE, which is checked, to the app's DESTINATION when it is done. */
+static CUresult copy_out(struct worker *w, struct request *r, struct worker_stream *stream,
+	const struct copy_side *side, uint64_t width, uint64_t height, uint64_t depth,
+	const struct frame_destination *destination)
+{
+	uint64_t n = copy_packed(r, width, height, depth);
 	struct pending *p;
 	CUresult status;
 
@@ -169,8 +221,7 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 		fence_free(w, p);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	copy_from(&c, &src);
-	status = copy_host(w, stream, &c, src.at, NULL, p->bytes);
+	status = copy_host(w, stream, side, width, height, depth, NULL, p->bytes);
 	if (!status)
 		status = fence_stream(w, p, stream);
 	if (status) {
@@ -178,13 +229,49 @@ CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
 		fence_free(w, p);
 		return status;
 	}
-	p->destination = req->destination;
+	p->destination = *destination;
 	p->length = (uint32_t)n;
 	p->tag = r->header.tag;
 	p->post = r->header.kind == FRAME_POST;
 	fence_push(w, p);
 	r->later = true;
 	return CUDA_SUCCESS;
+}
+
+CUresult serve_vcudaCopyOut(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCopyOut *req = (const void *)r->body;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	struct copy_side src = copy_side(
+		w, r, req->src, req->pitch, req->slice, req->width, req->height, req->depth);
+
+	return copy_out(
+		w, r, stream, &src, req->width, req->height, req->depth, &req->destination);
+}
+
+CUresult serve_vcudaArrayOut(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaArrayOut *req = (const void *)r->body;
+	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
+	struct copy_side src = copy_side_any(
+		w, r, req->array, req->x, req->y, req->z, req->width, req->height, req->depth);
+
+	if (!req->array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return copy_out(
+		w, r, stream, &src, req->width, req->height, req->depth, &req->destination);
+}
+
+CUresult serve_vcudaArrayCopy(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaArrayCopy *req = (const void *)r->body;
+	CUstream stream = worker_stream(w, r, req->stream);
+	CUDA_MEMCPY3D c;
+
+	copy_describe(w, r, worker_in(r, &req->copy, sizeof(struct graph_copy)), &c);
+	if (worker_refused(r))
+		return r->refused;
+	return w->cuda.cuMemcpy3DAsync(&c, stream);
 }
 
 CUresult serve_vcudaCopy(struct worker *w, struct request *r)
@@ -236,12 +323,14 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 void copy_describe(
 	struct worker *w, struct request *r, const struct graph_copy *from, CUDA_MEMCPY3D *copy)
 {
-	struct copy_side dst = copy_side(w, r, from->dst, from->dst_pitch, from->dst_slice,
-		from->width, from->height, from->depth);
-	struct copy_side src = copy_side(w, r, from->src, from->src_pitch, from->src_slice,
-		from->width, from->height, from->depth);
+	struct copy_side dst = copy_side_any(w, r, from->dst_array, from->dst, from->dst_pitch,
+		from->dst_slice, from->width, from->height, from->depth);
+	struct copy_side src = copy_side_any(w, r, from->src_array, from->src, from->src_pitch,
+		from->src_slice, from->width, from->height, from->depth);
 
 	*copy = copy_shape(from->width, from->height, from->depth);
+	if (worker_refused(r))
+		return;
 	copy_from(copy, &src);
 	copy_to(copy, &dst);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "protocol/wire/launch.h"
 
@@ -422,9 +423,6 @@ static CUresult node_copy(struct worker *w, CUgraphNode node, struct graph_copy 
 
 	if (status)
 		return status;
-	if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY ||
-		copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	*c = (struct graph_copy){
 		.dst = copy.dstDevice + copy.dstXInBytes + copy.dstY * copy.dstPitch +
 		       copy.dstZ * copy.dstPitch * copy.dstHeight,
@@ -438,6 +436,18 @@ static CUresult node_copy(struct worker *w, CUgraphNode node, struct graph_copy 
 		.height = copy.Height,
 		.depth = copy.Depth,
 	};
+	if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY) {
+		c->src_array = array_name(w, copy.srcArray);
+		c->src = copy.srcXInBytes;
+		c->src_pitch = copy.srcY;
+		c->src_slice = copy.srcZ;
+	}
+	if (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+		c->dst_array = array_name(w, copy.dstArray);
+		c->dst = copy.dstXInBytes;
+		c->dst_pitch = copy.dstY;
+		c->dst_slice = copy.dstZ;
+	}
 	return CUDA_SUCCESS;
 }
 

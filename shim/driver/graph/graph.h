@@ -44,6 +44,7 @@ struct part_copy {
 	uint64_t device; /* where the graph's node copies from or to; WITHIN: the destination */
 	size_t device_pitch, device_slice;
 	size_t width, height, depth;
+	const struct array *device_array; /* as in struct shape (copy.h) */
 };
 
 struct part {
@@ -149,8 +150,7 @@ bool callback_node_read(uint64_t ticket, CUhostFn *function, void **argument);
 /* callback.c: a part for a host node's function. */
 CUresult callback_node_new(CUhostFn function, void *argument, struct part **part);
 
-/* copy_described.c: a copy between device and device (*INSIDE), or with the app.
- * NOT_SUPPORTED: arrays. */
+/* copy_described.c: a copy between device and device (*INSIDE), or with the app. */
 enum copy_way {
 	COPY_WAY_INSIDE = -1,
 	COPY_WAY_IN = PART_IN,

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "shim/generated/cuda_hand.h"
+#include "shim/driver/array.h"
 #include "shim/driver/callback.h"
+#include "shim/driver/copy.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
@@ -17,38 +19,41 @@
 
 /* Either side of a copy as cuMemcpy3D has it; places are in the app's memory or the device's.
  */
-struct side {
+struct part_side {
 	bool host;
 	uint64_t at;
 	size_t pitch, slice;
+	const struct array *array;
 };
 
-static struct side side_packed(const struct part *part)
+static struct part_side side_packed(const struct part *part)
 {
 	const struct part_copy *c = &part->copy;
 
-	return (struct side){
+	return (struct part_side){
 		.at = part->memory, .pitch = c->width, .slice = c->width * c->height};
 }
 
-static struct side side_device(const struct part_copy *c)
+static struct part_side side_device(const struct part_copy *c)
 {
-	return (struct side){
-		.at = c->device, .pitch = c->device_pitch, .slice = c->device_slice};
+	return (struct part_side){.at = c->device,
+		.pitch = c->device_pitch,
+		.slice = c->device_slice,
+		.array = c->device_array};
 }
 
 /* Of a copy within the app's memory: where it goes. */
-static struct side side_within(const struct part_copy *c)
+static struct part_side side_within(const struct part_copy *c)
 {
-	struct side side = side_device(c);
+	struct part_side side = side_device(c);
 
 	side.host = true;
 	return side;
 }
 
-static struct side side_host(const struct part_copy *c)
+static struct part_side side_host(const struct part_copy *c)
 {
-	return (struct side){
+	return (struct part_side){
 		.host = true, .at = c->host, .pitch = c->host_pitch, .slice = c->host_slice};
 }
 
@@ -86,13 +91,13 @@ void part_drop(struct part *part)
 	free(part);
 }
 
-static uint64_t side_end(const struct side *s, const struct part_copy *c)
+static uint64_t side_end(const struct part_side *s, const struct part_copy *c)
 {
 	return s->at + (c->depth - 1) * s->slice + (c->height - 1) * s->pitch + c->width;
 }
 
-static bool sides_meet(const struct side *a, const struct part_copy *ac, const struct side *b,
-	const struct part_copy *bc)
+static bool sides_meet(const struct part_side *a, const struct part_copy *ac,
+	const struct part_side *b, const struct part_copy *bc)
 {
 	return a->at < side_end(b, bc) && b->at < side_end(a, ac);
 }
@@ -101,12 +106,12 @@ static bool sides_meet(const struct side *a, const struct part_copy *ac, const s
  * host function. */
 static bool part_behind(const struct parts *parts, const struct part *part)
 {
-	struct side from = side_host(&part->copy);
+	struct part_side from = side_host(&part->copy);
 
 	for (size_t i = parts->count; i-- > 0;) {
 		const struct part *other = parts->places[i].part;
-		struct side to = other->kind == PART_OUT ? side_host(&other->copy)
-							 : side_within(&other->copy);
+		struct part_side to = other->kind == PART_OUT ? side_host(&other->copy)
+							      : side_within(&other->copy);
 
 		if (other->kind == PART_HOST)
 			return false;
@@ -167,26 +172,31 @@ void parts_free(struct parts *parts)
 
 /* ---- copies ---- */
 
-static CUresult copy_sides(const struct side *dst, const struct side *src,
+/* In stream order; arrays and memory in any pairing. */
+static CUresult copy_sides(const struct part_side *dst, const struct part_side *src,
 	const struct part_copy *c, CUstream stream)
 {
-	CUDA_MEMCPY3D copy = {.WidthInBytes = c->width, .Height = c->height, .Depth = c->depth};
+	struct shape s = {
+		.src_side = src->host	 ? SIDE_HOST
+			    : src->array ? SIDE_ARRAY
+					 : SIDE_DEVICE,
+		.dst_side = dst->host	 ? SIDE_HOST
+			    : dst->array ? SIDE_ARRAY
+					 : SIDE_DEVICE,
+		.src = src->at,
+		.dst = dst->at,
+		.src_pitch = src->pitch,
+		.dst_pitch = dst->pitch,
+		.src_slice = src->slice,
+		.dst_slice = dst->slice,
+		.width = c->width,
+		.height = c->height,
+		.depth = c->depth,
+		.src_array = src->array,
+		.dst_array = dst->array,
+	};
 
-	copy.srcMemoryType = src->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-	if (src->host)
-		copy.srcHost = (const void *)(uintptr_t)src->at;
-	else
-		copy.srcDevice = src->at;
-	copy.srcPitch = src->pitch;
-	copy.srcHeight = c->depth > 1 ? src->slice / src->pitch : c->height;
-	copy.dstMemoryType = dst->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-	if (dst->host)
-		copy.dstHost = (void *)(uintptr_t)dst->at;
-	else
-		copy.dstDevice = dst->at;
-	copy.dstPitch = dst->pitch;
-	copy.dstHeight = c->depth > 1 ? dst->slice / dst->pitch : c->height;
-	return hand_cuMemcpy3DAsync_v2(&copy, stream);
+	return copy_shape(&s, stream, true);
 }
 
 /* The graph's last part behind its last host function that writes what COPY reads of the app's
@@ -194,12 +204,12 @@ static CUresult copy_sides(const struct side *dst, const struct side *src,
 static struct part *part_writer(
 	const struct parts *parts, const struct part_copy *copy, bool *whole)
 {
-	struct side from = side_host(copy);
+	struct part_side from = side_host(copy);
 
 	for (size_t i = parts ? parts->count : 0; i-- > 0;) {
 		struct part *other = parts->places[i].part;
 		const struct part_copy *c = &other->copy;
-		struct side to;
+		struct part_side to;
 
 		if (other->kind == PART_HOST)
 			return NULL;
@@ -271,9 +281,9 @@ bool part_is(const struct part *part, const struct graph_copy *inside)
 void part_inside(const struct part *part, struct graph_copy *inside)
 {
 	const struct part_copy *c = &part->copy;
-	struct side packed = side_packed(part), device = side_device(c);
-	struct side dst = part->kind == PART_OUT ? packed : device;
-	struct side src = part->kind == PART_OUT ? device : packed;
+	struct part_side packed = side_packed(part), device = side_device(c);
+	struct part_side dst = part->kind == PART_OUT ? packed : device;
+	struct part_side src = part->kind == PART_OUT ? device : packed;
 
 	/* The writer's stand-in lies as the app's memory does. */
 	if (part->kind == PART_THROUGH) {
@@ -297,6 +307,8 @@ void part_inside(const struct part *part, struct graph_copy *inside)
 	*inside = (struct graph_copy){.dst = dst.at,
 		.dst_pitch = dst.pitch,
 		.dst_slice = dst.slice,
+		.dst_array = dst.array ? dst.array->handle : 0,
+		.src_array = src.array ? src.array->handle : 0,
 		.src = src.at,
 		.src_pitch = src.pitch,
 		.src_slice = src.slice,
@@ -314,7 +326,7 @@ CUresult part_copy_captured(
 	struct graph *graph, enum part_kind kind, const struct part_copy *copy, CUstream stream)
 {
 	struct graph_copy inside;
-	struct side dst, src;
+	struct part_side dst, src;
 	struct part_copy shape;
 	struct part *part;
 	bool whole = true;
@@ -329,10 +341,14 @@ CUresult part_copy_captured(
 	if (status)
 		return status;
 	part_inside(part, &inside);
-	dst = (struct side){
-		.at = inside.dst, .pitch = inside.dst_pitch, .slice = inside.dst_slice};
-	src = (struct side){
-		.at = inside.src, .pitch = inside.src_pitch, .slice = inside.src_slice};
+	dst = (struct part_side){.at = inside.dst,
+		.pitch = inside.dst_pitch,
+		.slice = inside.dst_slice,
+		.array = inside.dst_array ? copy->device_array : NULL};
+	src = (struct part_side){.at = inside.src,
+		.pitch = inside.src_pitch,
+		.slice = inside.src_slice,
+		.array = inside.src_array ? copy->device_array : NULL};
 	shape = (struct part_copy){
 		.width = inside.width, .height = inside.height, .depth = inside.depth};
 	status = copy_sides(&dst, &src, &shape, stream);
@@ -362,8 +378,8 @@ static CUresult part_move(const struct parts *parts, size_t at, enum part_kind k
 	enum part_when when, CUstream stream)
 {
 	const struct part *part = parts->places[at].part;
-	struct side packed = side_packed(part), host = side_host(&part->copy);
-	struct side within = side_within(&part->copy);
+	struct part_side packed = side_packed(part), host = side_host(&part->copy);
+	struct part_side within = side_within(&part->copy);
 
 	if (parts->places[at].off)
 		return CUDA_SUCCESS;

@@ -202,6 +202,17 @@ static const struct part *copy_part(const struct parts *parts, const struct grap
 	return NULL;
 }
 
+static void copy_names_array(CUmemorytype *type, CUarray *name, size_t *x, size_t *y, size_t *z,
+	CUdeviceptr *device, uint64_t array, uint64_t at, uint64_t row, uint64_t slice)
+{
+	*type = CU_MEMORYTYPE_ARRAY;
+	*name = (CUarray)(uintptr_t)array;
+	*x = at;
+	*y = row;
+	*z = slice;
+	*device = 0;
+}
+
 CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
 	struct graph_node *node = graph_node_find(hNode);
@@ -227,6 +238,14 @@ CUresult hand_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeP
 		.WidthInBytes = c.width,
 		.Height = c.height,
 		.Depth = c.depth};
+	if (c.src_array)
+		copy_names_array(&nodeParams->srcMemoryType, &nodeParams->srcArray,
+			&nodeParams->srcXInBytes, &nodeParams->srcY, &nodeParams->srcZ,
+			&nodeParams->srcDevice, c.src_array, c.src, c.src_pitch, c.src_slice);
+	if (c.dst_array)
+		copy_names_array(&nodeParams->dstMemoryType, &nodeParams->dstArray,
+			&nodeParams->dstXInBytes, &nodeParams->dstY, &nodeParams->dstZ,
+			&nodeParams->dstDevice, c.dst_array, c.dst, c.dst_pitch, c.dst_slice);
 	if (!part)
 		return CUDA_SUCCESS;
 	/* The app's memory again, in place of what stands in for it. */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrays: made by the driver, known by what was asked for, so that each copy is checked against
+ * that before the driver sees it.  They count as used memory like any other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/driver/array.h"
+#include "gpu-agent/worker/handle.h"
+
+struct worker_array *array_box(struct worker *w, struct request *r, uint64_t handle, uint64_t x,
+	uint64_t y, uint64_t z, uint64_t width, uint64_t height, uint64_t depth)
+{
+	struct worker_array *array = worker_handle(w, r, handle, KIND_CUarray);
+
+	if (array && (!array->array || !width || !height || !depth ||
+			     !array_holds(&array->level, x, y, z, width, height, depth)))
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	return array;
+}
+
+uint64_t array_name(const struct worker *w, CUarray array)
+{
+	for (uint32_t i = 0; i < w->name_count; i++) {
+		const struct name *name = &w->names[i];
+
+		if (name->object && name->kind == KIND_CUarray &&
+			((const struct worker_array *)name->object)->array == array)
+			return handle_make(name->generation, KIND_CUarray, i);
+	}
+	return 0;
+}
+
+/* The device of a context; false: the request has none. */
+static bool array_device(struct worker *w, uint32_t *device)
+{
+	CUdevice current;
+
+	if (w->cuda.cuCtxGetDevice(&current))
+		return false;
+	for (*device = 0; *device < w->device_count; ++*device)
+		if (w->devices[*device].device == current)
+			return true;
+	return false;
+}
+
+static CUresult array_make(struct worker *w, struct worker_array *array)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+
+	memset(&desc, 0, sizeof(desc));
+	desc.Width = array->desc.width;
+	desc.Height = array->desc.height;
+	desc.Depth = array->desc.depth;
+	desc.Format = (CUarray_format)array->desc.format;
+	desc.NumChannels = array->desc.channels;
+	desc.Flags = array->desc.flags;
+	if (!array->desc.levels)
+		return w->cuda.cuArray3DCreate_v2
+			       ? w->cuda.cuArray3DCreate_v2(&array->array, &desc)
+			       : CUDA_ERROR_NOT_SUPPORTED;
+	return w->cuda.cuMipmappedArrayCreate ? w->cuda.cuMipmappedArrayCreate(&array->mipmap,
+							&desc, array->desc.levels)
+					      : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult array_close(struct worker *w, struct worker_array *array)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	if (!array->part) {
+		status = array->mipmap ? w->cuda.cuMipmappedArrayDestroy(array->mipmap)
+				       : w->cuda.cuArrayDestroy(array->array);
+		w->devices[array->device].used -= array->bytes;
+	}
+	free(array);
+	return status;
+}
+
+CUresult serve_vcudaArrayCreate(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaArrayCreate *req = (const void *)r->body;
+	const struct array_desc *desc = worker_in(r, &req->desc, sizeof(*desc));
+	struct worker_array *array;
+	struct worker_device *d;
+	uint64_t bytes;
+	uint32_t device;
+	CUresult status;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!array_valid(desc))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!array_device(w, &device))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	d = &w->devices[device];
+	bytes = array_bytes(desc);
+	if (bytes > d->lease - d->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	array = calloc(1, sizeof(*array));
+	if (!array)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	array->desc = *desc;
+	array->level = array_level(desc);
+	array->device = device;
+	array->bytes = bytes;
+	status = array_make(w, array);
+	if (status) {
+		free(array);
+		return status;
+	}
+	d->used += bytes;
+	worker_bind(w, r, req->array, KIND_CUarray, array);
+	if (r->refused)
+		array_close(w, array);
+	return r->refused;
+}
+
+CUresult serve_vcudaArrayLevel(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaArrayLevel *req = (const void *)r->body;
+	struct worker_array *of = worker_handle(w, r, req->of, KIND_CUarray), *array;
+	CUresult status;
+
+	if (!of)
+		return r->refused;
+	if (!of->mipmap || req->level >= of->desc.levels)
+		return CUDA_ERROR_INVALID_VALUE;
+	array = calloc(1, sizeof(*array));
+	if (!array)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	array->part = true;
+	array->device = of->device;
+	array->desc = array_of_level(&of->desc, req->level);
+	array->level = array_level(&array->desc);
+	status = w->cuda.cuMipmappedArrayGetLevel(&array->array, of->mipmap, req->level);
+	if (!status) {
+		worker_bind(w, r, req->array, KIND_CUarray, array);
+		status = r->refused;
+	}
+	if (status)
+		free(array);
+	else
+		names_own(w, req->array, req->of);
+	return status;
+}
+
+CUresult serve_vcudaArrayDestroy(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaArrayDestroy *req = (const void *)r->body;
+	struct worker_array *array = worker_handle(w, r, req->array, KIND_CUarray);
+
+	if (!array)
+		return r->refused;
+	if (array->part)
+		return CUDA_ERROR_INVALID_HANDLE;
+	worker_unbind(w, r, req->array, KIND_CUarray);
+	if (array->mipmap)
+		for (uint32_t i = 0; i < w->name_count; i++)
+			if (w->names[i].object && w->names[i].owner == req->array) {
+				free(w->names[i].object);
+				w->names[i].object = NULL;
+			}
+	return array_close(w, array);
+}
+
+void array_forget(struct worker *w, struct worker_array *array)
+{
+	array_close(w, array);
+}

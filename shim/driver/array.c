@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrays: one is made by a call, since only the device knows which it can have; its memory is
+ * leased first, so that "out of memory" is told like that of cuMemAlloc.
+ * Everything else about them is known here or posted.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/array.h"
+#include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
+#include "shim/driver/memory/memory.h"
+#include "shim/engine/engine.h"
+#include "shim/engine/handle.h"
+#include "shim/engine/lock.h"
+#include "shim/generated/cuda_hand.h"
+
+static struct {
+	pthread_mutex_t lock; /* names of levels, sums */
+	uint64_t bytes[OPEN_DEVICES];
+} arrays = {.lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(arrays, arrays.lock, LOCK_ARRAY);
+
+struct array *array_find(uint64_t handle, bool mipmapped)
+{
+	struct array *array = shim_object_of(handle, KIND_CUarray);
+
+	return array && mipmapped == (array->desc.levels != 0) ? array : NULL;
+}
+
+static void array_count(struct array *array, bool more)
+{
+	uint64_t *sum = &arrays.bytes[array->context->device];
+
+	pthread_mutex_lock(&arrays.lock);
+	*sum = more ? *sum + array->bytes : *sum - array->bytes;
+	pthread_mutex_unlock(&arrays.lock);
+}
+
+static CUresult array_call_create(const struct array *array)
+{
+	struct shim_call call;
+	struct wire_vcudaArrayCreate *body;
+
+	body = shim_begin(&call, OP_vcudaArrayCreate, sizeof(*body));
+	body->array = array->handle;
+	shim_put(&call, &body->desc, &array->desc, sizeof(array->desc));
+	shim_wait(&call, 0);
+	return shim_end(&call);
+}
+
+static CUresult array_create(const struct array_desc *desc, uint64_t *handle)
+{
+	struct context *context = context_current();
+	struct array *array;
+	CUresult status;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!array_valid(desc))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = capture_unsafe();
+	if (status)
+		return status;
+	array = calloc(1, sizeof(*array));
+	if (!array)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	array->context = context;
+	array->desc = *desc;
+	array->level = array_level(desc);
+	array->bytes = array_bytes(desc);
+	status = memory_lease(context->device, array->bytes);
+	if (!status) {
+		array->handle = shim_mint(KIND_CUarray, array);
+		status = array->handle ? array_call_create(array) : CUDA_ERROR_OUT_OF_MEMORY;
+		if (status && array->handle)
+			shim_unmint(array->handle);
+		if (status)
+			memory_unlease(context->device, array->bytes);
+	}
+	if (status) {
+		free(array);
+		return status;
+	}
+	array_count(array, true);
+	*handle = array->handle;
+	return CUDA_SUCCESS;
+}
+
+static struct array_desc array_desc_3d(const CUDA_ARRAY3D_DESCRIPTOR *from)
+{
+	return (struct array_desc){.width = from->Width,
+		.height = from->Height,
+		.depth = from->Depth,
+		.format = (uint32_t)from->Format,
+		.channels = from->NumChannels,
+		.flags = from->Flags};
+}
+
+CUresult hand_cuArray3DCreate_v2(
+	CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+{
+	struct array_desc desc;
+	uint64_t handle;
+	CUresult status;
+
+	if (!pHandle || !pAllocateArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	desc = array_desc_3d(pAllocateArray);
+	status = array_create(&desc, &handle);
+	if (!status)
+		*pHandle = (CUarray)(uintptr_t)handle;
+	return status;
+}
+
+CUresult hand_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+
+	if (!pAllocateArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	desc = (CUDA_ARRAY3D_DESCRIPTOR){.Width = pAllocateArray->Width,
+		.Height = pAllocateArray->Height,
+		.Format = pAllocateArray->Format,
+		.NumChannels = pAllocateArray->NumChannels};
+	return hand_cuArray3DCreate_v2(pHandle, &desc);
+}
+
+/* The largest side halved to 1. */
+static uint32_t array_levels_most(const struct array_desc *desc)
+{
+	uint64_t side = desc->width > desc->height ? desc->width : desc->height;
+	uint32_t levels = 1;
+
+	if (!(desc->flags & ARRAY_LAYERED) && desc->depth > side)
+		side = desc->depth;
+	while (side >>= 1)
+		levels++;
+	return levels;
+}
+
+CUresult hand_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
+{
+	struct array_desc desc;
+	uint64_t handle;
+	uint32_t most;
+	CUresult status;
+
+	if (!pHandle || !pMipmappedArrayDesc || !numMipmapLevels)
+		return CUDA_ERROR_INVALID_VALUE;
+	desc = array_desc_3d(pMipmappedArrayDesc);
+	/* More levels than there can be are as many as there can be. */
+	most = array_levels_most(&desc);
+	desc.levels = numMipmapLevels < most ? numMipmapLevels : most;
+	status = array_create(&desc, &handle);
+	if (!status)
+		*pHandle = (CUmipmappedArray)(uintptr_t)handle;
+	return status;
+}
+
+CUresult hand_cuMipmappedArrayGetLevel(
+	CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+{
+	struct array *of = array_find((uint64_t)(uintptr_t)hMipmappedArray, true), *array;
+	struct shim_call call;
+	struct wire_vcudaArrayLevel *body;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!of)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pLevelArray || level >= of->desc.levels)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&arrays.lock);
+	array = of->levels[level];
+	if (!array) {
+		array = calloc(1, sizeof(*array));
+		if (array)
+			array->handle = shim_mint(KIND_CUarray, array);
+		status = array && array->handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		if (!status) {
+			array->context = of->context;
+			array->desc = array_of_level(&of->desc, level);
+			array->level = array_level(&array->desc);
+			array->parent = of;
+			body = shim_begin(&call, OP_vcudaArrayLevel, sizeof(*body));
+			body->array = array->handle;
+			body->of = of->handle;
+			body->level = level;
+			status = shim_post(&call);
+			if (status)
+				shim_unmint(array->handle);
+		}
+		if (status)
+			free(array);
+		else
+			of->levels[level] = array;
+	}
+	if (!status)
+		*pLevelArray = (CUarray)(uintptr_t)array->handle;
+	pthread_mutex_unlock(&arrays.lock);
+	return status;
+}
+
+/* The name is released. */
+static void array_free(struct array *array)
+{
+	for (uint32_t i = 0; i < array->desc.levels; i++)
+		if (array->levels[i] && handle_release(array->levels[i]->handle))
+			free(array->levels[i]);
+	free(array);
+}
+
+static CUresult array_destroy(struct array *array)
+{
+	struct shim_call call;
+	struct wire_vcudaArrayDestroy *body;
+	CUresult status;
+
+	/* A level goes with its mipmapped array. */
+	if (!array || array->parent)
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = capture_unsafe();
+	if (status)
+		return status;
+	if (!handle_release(array->handle))
+		return CUDA_ERROR_INVALID_HANDLE;
+	body = shim_begin(&call, OP_vcudaArrayDestroy, sizeof(*body));
+	body->array = array->handle;
+	status = shim_post(&call);
+	/* What is made next comes to the worker after this. */
+	array_count(array, false);
+	memory_unlease(array->context->device, array->bytes);
+	array_free(array);
+	return status;
+}
+
+CUresult hand_cuArrayDestroy(CUarray hArray)
+{
+	return array_destroy(array_find((uint64_t)(uintptr_t)hArray, false));
+}
+
+CUresult hand_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
+{
+	return array_destroy(array_find((uint64_t)(uintptr_t)hMipmappedArray, true));
+}
+
+/* ---- questions ---- */
+
+CUresult hand_cuArray3DGetDescriptor_v2(
+	CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	const struct array *array = array_find((uint64_t)(uintptr_t)hArray, false);
+
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*pArrayDescriptor = (CUDA_ARRAY3D_DESCRIPTOR){.Width = array->desc.width,
+		.Height = array->desc.height,
+		.Depth = array->desc.depth,
+		.Format = (CUarray_format)array->desc.format,
+		.NumChannels = array->desc.channels,
+		.Flags = array->desc.flags};
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+	CUresult status = pArrayDescriptor ? hand_cuArray3DGetDescriptor_v2(&desc, hArray)
+					   : CUDA_ERROR_INVALID_VALUE;
+
+	if (!status)
+		*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = desc.Width,
+			.Height = desc.Height,
+			.Format = desc.Format,
+			.NumChannels = desc.NumChannels};
+	return status;
+}
+
+/* ---- the end of a context ---- */
+
+struct gone {
+	const struct context *context;
+	struct array *list[256];
+	unsigned count;
+};
+
+static void array_gone(void *object, void *argument)
+{
+	struct array *array = object;
+	struct gone *gone = argument;
+
+	if (array->context == gone->context && !array->parent && gone->count < 256)
+		gone->list[gone->count++] = array;
+}
+
+uint64_t array_reset(struct context *context)
+{
+	struct gone gone;
+
+	texture_reset(context);
+	do {
+		gone = (struct gone){.context = context};
+		handle_each(KIND_CUarray, array_gone, &gone);
+		for (unsigned i = 0; i < gone.count; i++)
+			if (handle_release(gone.list[i]->handle)) {
+				array_count(gone.list[i], false);
+				memory_unlease(context->device, gone.list[i]->bytes);
+				array_free(gone.list[i]);
+			}
+	} while (gone.count);
+	return arrays.bytes[context->device];
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrays, textures and surfaces as the shim knows them: what was asked for, so that questions
+ * are answered here and a copy is checked before it is sent.
+ */
+#ifndef VCUDA_SHIM_DRIVER_ARRAY_H
+#define VCUDA_SHIM_DRIVER_ARRAY_H
+
+#include <cuda.h>
+#include <stdint.h>
+
+#include "protocol/wire/array.h"
+
+struct context;
+
+struct array {
+	uint64_t handle;
+	struct context *context; /* that was current when it was made */
+	struct array_desc desc;
+	struct array_level level;
+	uint64_t bytes;			    /* counted against the lease */
+	struct array *parent;		    /* of a level: the mipmapped array */
+	struct array *levels[ARRAY_LEVELS]; /* of a mipmapped one: those that have a name */
+};
+
+/* The array, or (MIPMAPPED) the mipmapped array of that name; NULL: it is none. */
+struct array *array_find(uint64_t handle, bool mipmapped);
+/* The context goes: its arrays are stale. What the device's other arrays count for. */
+uint64_t array_reset(struct context *context);
+/* texture.c: the same for its textures and surfaces. */
+void texture_reset(struct context *context);
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies with arrays.  Places in an array are bytes and rows in the two-dimensional forms, and
+ * elements in cudaMemcpy3D's; the forms without a height (CUDA's oldest) take bytes that go on
+ * from row to row.
+ */
+#include <string.h>
+
+#include "shim/runtime/array.h"
+
+CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *copy);
+
+/* ---- one side ---- */
+
+/* A side of a copy of bytes: an array, or memory of a type. */
+struct end {
+	CUarray array;
+	CUmemorytype type;
+	void *memory;
+	size_t x, y; /* in the array: bytes, rows */
+	size_t row;  /* bytes of one of its rows */
+	size_t pitch;
+};
+
+static cudaError_t end_array(struct end *end, cudaArray_const_t array, size_t x, size_t y)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+	cudaError_t error = runtime_status(cuArray3DGetDescriptor(&desc, array_driver(array)));
+
+	*end = (struct end){
+		.array = array_driver(array), .type = CU_MEMORYTYPE_ARRAY, .x = x, .y = y};
+	if (!error)
+		end->row = desc.Width * array_element_bytes(desc.Format, desc.NumChannels);
+	return error;
+}
+
+/* KIND: of the copy; FROM: it is the source. */
+static cudaError_t end_memory(
+	struct end *end, const void *at, size_t pitch, enum cudaMemcpyKind kind, bool from)
+{
+	*end = (struct end){.memory = (void *)(uintptr_t)at, .pitch = pitch};
+	switch (kind) {
+	case cudaMemcpyHostToDevice: end->type = CU_MEMORYTYPE_HOST; break;
+	case cudaMemcpyDeviceToHost: end->type = CU_MEMORYTYPE_HOST; break;
+	case cudaMemcpyDeviceToDevice: end->type = CU_MEMORYTYPE_DEVICE; break;
+	case cudaMemcpyDefault: end->type = CU_MEMORYTYPE_UNIFIED; break;
+	default: return cudaErrorInvalidMemcpyDirection;
+	}
+	/* The array is the device's side. */
+	if (kind == (from ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice))
+		return cudaErrorInvalidMemcpyDirection;
+	return cudaSuccess;
+}
+
+static cudaError_t end_copy(const struct end *dst, const struct end *src, size_t width,
+	size_t height, bool async, cudaStream_t stream)
+{
+	CUDA_MEMCPY2D copy;
+
+	memset(&copy, 0, sizeof(copy));
+	copy.srcMemoryType = src->type;
+	copy.srcArray = src->array;
+	copy.srcHost = src->memory;
+	copy.srcDevice = (CUdeviceptr)src->memory;
+	copy.srcPitch = src->pitch;
+	copy.srcXInBytes = src->x;
+	copy.srcY = src->y;
+	copy.dstMemoryType = dst->type;
+	copy.dstArray = dst->array;
+	copy.dstHost = dst->memory;
+	copy.dstDevice = (CUdeviceptr)dst->memory;
+	copy.dstPitch = dst->pitch;
+	copy.dstXInBytes = dst->x;
+	copy.dstY = dst->y;
+	copy.WidthInBytes = width;
+	copy.Height = height;
+	if (async)
+		return runtime_status(cuMemcpy2DAsync(&copy, (CUstream)stream));
+	return runtime_status(stream == cudaStreamPerThread ? cuMemcpy2DUnaligned_v2_ptds(&copy)
+							    : cuMemcpy2DUnaligned(&copy));
+}
+
+/* ---- rectangles ---- */
+
+static cudaError_t rectangle_to(cudaArray_t dst, size_t x, size_t y, const void *src,
+	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, bool async,
+	cudaStream_t stream)
+{
+	struct end to, from;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = end_memory(&from, src, spitch, kind, true);
+	if (!error)
+		error = end_array(&to, dst, x, y);
+	if (!error && width > spitch)
+		error = cudaErrorInvalidPitchValue;
+	if (error || !width || !height)
+		return error;
+	return end_copy(&to, &from, width, height, async, stream);
+}
+
+static cudaError_t rectangle_from(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
+	size_t y, size_t width, size_t height, enum cudaMemcpyKind kind, bool async,
+	cudaStream_t stream)
+{
+	struct end to, from;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = end_memory(&to, dst, dpitch, kind, false);
+	if (!error)
+		error = end_array(&from, src, x, y);
+	if (!error && width > dpitch)
+		error = cudaErrorInvalidPitchValue;
+	if (error || !width || !height)
+		return error;
+	return end_copy(&to, &from, width, height, async, stream);
+}
+
+cudaError_t hand_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t null_stream)
+{
+	return rectangle_to(
+		dst, wOffset, hOffset, src, spitch, width, height, kind, false, null_stream);
+}
+
+cudaError_t hand_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t stream)
+{
+	return rectangle_to(
+		dst, wOffset, hOffset, src, spitch, width, height, kind, true, stream);
+}
+
+cudaError_t hand_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src,
+	size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t null_stream)
+{
+	return rectangle_from(
+		dst, dpitch, src, wOffset, hOffset, width, height, kind, false, null_stream);
+}
+
+cudaError_t hand_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src,
+	size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t stream)
+{
+	return rectangle_from(
+		dst, dpitch, src, wOffset, hOffset, width, height, kind, true, stream);
+}
+
+/* Both sides of a copy between arrays. */
+static cudaError_t both_arrays(struct end *to, cudaArray_t dst, size_t dst_x, size_t dst_y,
+	struct end *from, cudaArray_const_t src, size_t src_x, size_t src_y,
+	enum cudaMemcpyKind kind)
+{
+	cudaError_t error = runtime_enter();
+
+	if (!error && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+		error = cudaErrorInvalidMemcpyDirection;
+	if (!error)
+		error = end_array(to, dst, dst_x, dst_y);
+	return error ? error : end_array(from, src, src_x, src_y);
+}
+
+cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+	cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width,
+	size_t height, enum cudaMemcpyKind kind, cudaStream_t null_stream)
+{
+	struct end to, from;
+	cudaError_t error = both_arrays(
+		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
+
+	if (error || !width || !height)
+		return error;
+	return end_copy(&to, &from, width, height, false, null_stream);
+}
+
+/* ---- bytes that go on from row to row ---- */
+
+/* How many of COUNT bytes lie in the row that the end is in. */
+static size_t end_rest(const struct end *end, size_t count)
+{
+	size_t rest = end->array ? end->row - end->x % end->row : count;
+
+	return count < rest ? count : rest;
+}
+
+static void end_move(struct end *end, size_t bytes)
+{
+	if (end->array) {
+		end->y += (end->x + bytes) / end->row;
+		end->x = (end->x + bytes) % end->row;
+	} else {
+		end->memory = (char *)end->memory + bytes;
+	}
+}
+
+static cudaError_t bytes_copy(
+	struct end *dst, struct end *src, size_t count, bool async, cudaStream_t stream)
+{
+	cudaError_t error = cudaSuccess;
+
+	if ((dst->array && dst->x >= dst->row) || (src->array && src->x >= src->row))
+		return cudaErrorInvalidValue;
+	while (count && !error) {
+		size_t width = end_rest(dst, count), other = end_rest(src, count), height = 1;
+
+		width = width < other ? width : other;
+		if ((!dst->array || dst->row == width) && (!src->array || src->row == width))
+			height = count / width;
+		if (!dst->array)
+			dst->pitch = width;
+		if (!src->array)
+			src->pitch = width;
+		error = end_copy(dst, src, width, height, async, stream);
+		end_move(dst, width * height);
+		end_move(src, width * height);
+		count -= width * height;
+	}
+	return error;
+}
+
+static cudaError_t bytes_to(cudaArray_t dst, size_t x, size_t y, const void *src, size_t count,
+	enum cudaMemcpyKind kind, bool async, cudaStream_t stream)
+{
+	struct end to, from;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = end_memory(&from, src, 0, kind, true);
+	if (!error)
+		error = end_array(&to, dst, x, y);
+	return error ? error : bytes_copy(&to, &from, count, async, stream);
+}
+
+static cudaError_t bytes_from(void *dst, cudaArray_const_t src, size_t x, size_t y,
+	size_t count, enum cudaMemcpyKind kind, bool async, cudaStream_t stream)
+{
+	struct end to, from;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = end_memory(&to, dst, 0, kind, false);
+	if (!error)
+		error = end_array(&from, src, x, y);
+	return error ? error : bytes_copy(&to, &from, count, async, stream);
+}
+
+cudaError_t hand_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t null_stream)
+{
+	return bytes_to(dst, wOffset, hOffset, src, count, kind, false, null_stream);
+}
+
+cudaError_t hand_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return bytes_to(dst, wOffset, hOffset, src, count, kind, true, stream);
+}
+
+cudaError_t hand_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset,
+	size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t null_stream)
+{
+	return bytes_from(dst, src, wOffset, hOffset, count, kind, false, null_stream);
+}
+
+cudaError_t hand_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset,
+	size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return bytes_from(dst, src, wOffset, hOffset, count, kind, true, stream);
+}
+
+cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+	cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count,
+	enum cudaMemcpyKind kind, cudaStream_t null_stream)
+{
+	struct end to, from;
+	cudaError_t error = both_arrays(
+		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
+
+	return error ? error : bytes_copy(&to, &from, count, false, null_stream);
+}
+
+/* ---- boxes ---- */
+
+static cudaError_t array_unit(cudaArray_t array, size_t *bytes)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+	cudaError_t error = runtime_status(cuArray3DGetDescriptor(&desc, array_driver(array)));
+
+	if (!error)
+		*bytes = array_element_bytes(desc.Format, desc.NumChannels);
+	return error || *bytes ? error : cudaErrorInvalidValue;
+}
+
+/* Memory of the box: its type by the kind, its place in bytes. */
+static cudaError_t box_memory(const struct cudaPitchedPtr *memory, enum cudaMemcpyKind kind,
+	bool from, CUmemorytype *type, size_t x, size_t width)
+{
+	struct end end;
+	cudaError_t error = end_memory(&end, memory->ptr, memory->pitch, kind, from);
+	size_t right;
+
+	if (error)
+		return error;
+	if (!memory->ptr)
+		return cudaErrorInvalidValue;
+	if (__builtin_add_overflow(x, width, &right) || right > memory->pitch)
+		return cudaErrorInvalidPitchValue;
+	*type = end.type;
+	return cudaSuccess;
+}
+
+cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
+{
+	size_t unit = 1, from = 1, to = 1;
+	cudaError_t error = cudaSuccess;
+
+	memset(copy, 0, sizeof(*copy));
+	if ((p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr))
+		return cudaErrorInvalidValue;
+	if (p->srcArray)
+		error = array_unit(p->srcArray, &from);
+	if (!error && p->dstArray)
+		error = array_unit(p->dstArray, &to);
+	if (error)
+		return error;
+	/* The box counts elements of the array. */
+	unit = p->srcArray ? from : to;
+	if (p->srcArray && p->dstArray && from != to)
+		return cudaErrorInvalidValue;
+	if (__builtin_mul_overflow(p->extent.width, unit, &copy->WidthInBytes) ||
+		__builtin_mul_overflow(p->srcPos.x, from, &copy->srcXInBytes) ||
+		__builtin_mul_overflow(p->dstPos.x, to, &copy->dstXInBytes))
+		return cudaErrorInvalidValue;
+	if (p->srcArray)
+		copy->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	else
+		error = box_memory(&p->srcPtr, p->kind, true, &copy->srcMemoryType,
+			copy->srcXInBytes, copy->WidthInBytes);
+	if (!error && p->dstArray)
+		copy->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+	else if (!error)
+		error = box_memory(&p->dstPtr, p->kind, false, &copy->dstMemoryType,
+			copy->dstXInBytes, copy->WidthInBytes);
+	if (error)
+		return error;
+	copy->srcArray = array_driver(p->srcArray);
+	copy->srcHost = p->srcPtr.ptr;
+	copy->srcDevice = (CUdeviceptr)p->srcPtr.ptr;
+	copy->srcPitch = p->srcPtr.pitch;
+	copy->srcHeight = p->srcPtr.ysize;
+	copy->srcY = p->srcPos.y;
+	copy->srcZ = p->srcPos.z;
+	copy->dstArray = array_driver(p->dstArray);
+	copy->dstHost = p->dstPtr.ptr;
+	copy->dstDevice = (CUdeviceptr)p->dstPtr.ptr;
+	copy->dstPitch = p->dstPtr.pitch;
+	copy->dstHeight = p->dstPtr.ysize;
+	copy->dstY = p->dstPos.y;
+	copy->dstZ = p->dstPos.z;
+	copy->Height = p->extent.height;
+	copy->Depth = p->extent.width && p->extent.height ? p->extent.depth : 0;
+	return cudaSuccess;
+}
