@@ -2,12 +2,10 @@
 #include "gpu-agent/front/events.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "common/wait.h"
 
-#define EVENTS_A_TURN 64
 /* A deadline that came up while deadlines were looked at is met this much late at most. */
 #define EVENTS_LONGEST_MS 1000
 
@@ -38,23 +36,27 @@ int events_forget(struct events *events, struct watch *watch)
 	if (fd >= 0)
 		epoll_ctl(events->epoll, EPOLL_CTL_DEL, fd, NULL);
 	watch->fd = -1;
+	/* It may be set again in this turn, for another descriptor. */
+	for (int i = events->next; i < events->count; i++)
+		if (events->list[i].data.ptr == watch)
+			events->list[i].data.ptr = NULL;
 	return fd;
 }
 
 void events_turn(struct events *events, uint64_t until)
 {
-	struct epoll_event list[EVENTS_A_TURN];
 	uint64_t now = wait_now();
 	uint64_t ms = until <= now ? 0 : (until - now) / 1000000 + 1;
-	int n;
 
 	if (ms > EVENTS_LONGEST_MS)
 		ms = EVENTS_LONGEST_MS;
-	n = epoll_wait(events->epoll, list, EVENTS_A_TURN, (int)ms);
-	for (int i = 0; i < n; i++) {
-		struct watch *watch = list[i].data.ptr;
+	events->count = epoll_wait(events->epoll, events->list, EVENTS_A_TURN, (int)ms);
+	for (events->next = 0; events->next < events->count;) {
+		const struct epoll_event *event = &events->list[events->next++];
+		struct watch *watch = event->data.ptr;
 
-		if (watch->fd >= 0)
-			watch->ready(watch, list[i].events);
+		if (watch)
+			watch->ready(watch, event->events);
 	}
+	events->next = events->count = 0;
 }

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 #include "common/error.h"
 
@@ -14,9 +15,14 @@
 #define events_container(watch, type, member)                                                  \
 	((type *)(void *)((char *)(watch) - offsetof(type, member)))
 
+#define EVENTS_A_TURN 64
+
 struct events {
 	int epoll;
 	void *owner; /* of the loop and of its watches */
+	/* What this turn still has to serve: list[next] to list[count - 1]. */
+	struct epoll_event list[EVENTS_A_TURN];
+	int next, count;
 };
 
 struct watch {
@@ -37,8 +43,8 @@ int events_watch(struct events *events, struct watch *watch, int fd, uint32_t ma
 int events_forget(struct events *events, struct watch *watch);
 
 /* Waits until `until` (CLOCK_MONOTONIC ns) at the latest and serves what is ready. A watch that
- * was forgotten in the same turn is not served; one that was set anew may be, so handlers read
- * without blocking. */
+ * was forgotten in the same turn is not served, nor one that was set anew then: what was ready
+ * was the descriptor before. */
 void events_turn(struct events *events, uint64_t until);
 
 #endif
