@@ -458,6 +458,11 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 	if (status || !s->width || !s->height || !s->depth)
 		return status;
 	copy_tidy(s);
+	/* Addresses are unified: what the caller calls the host's may be a device's. */
+	if (s->dst_side == SIDE_HOST)
+		s->dst_side = copy_side_of(s->dst);
+	if (s->src_side == SIDE_HOST)
+		s->src_side = copy_side_of(s->src);
 	if (s->dst_side == SIDE_DEVICE && !copy_side_ok(s, s->dst, s->dst_pitch, s->dst_slice))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->src_side == SIDE_DEVICE && !copy_side_ok(s, s->src, s->src_pitch, s->src_slice))
