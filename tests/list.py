@@ -19,7 +19,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 OTHERS = {
     "programs that tests run": (
         "tests/cublas/steady.c", "tests/cublaslt/steady.c", "tests/cudnn/steady.c",
-        "tests/curand/steady.c",
+        "tests/curand/steady.c", "tests/differential/trace.cu",
         "tests/roundtrips/steady.cu", "tests/roundtrips/part.py", "tests/stack/app.cu",
         "tests/agent/toy_worker.c", "tests/unit/softgpu_kernels.cu", "tests/utilities/plugin.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu"),
@@ -29,7 +29,7 @@ OTHERS = {
         "tests/fuzz/agent_replay.c", "tests/fuzz/forked.c", "tests/gpu/library.sh",
         "tests/gpu/rows.py", "softgpu/ptx/tests/run_text.c"),
     "tools beside the tests": (
-        "tests/cluster/build.sh", "tests/cluster/netpol.py", "tests/cluster/node.py",
+        "tests/cluster/build.sh", "tests/differential/calls.py", "tests/differential/compare.py", "tests/cluster/netpol.py", "tests/cluster/node.py",
         "tests/cluster/pack.sh", "tests/curand/reduce.py", "tests/deploy/schemas.py", "tests/deploy/tools.sh",
         "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/numba/document.py",
         "tests/numba/install.sh", "tests/torch/install.sh",
