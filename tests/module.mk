@@ -19,7 +19,8 @@ $(FUZZ_OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
 SHIM_TEST_SRCS := $(SHIM_SRCS) $(addprefix shim/generated/,cuda_stubs.c cuda_forms.c cuda_calls.c)
 SHIM_TEST_RUNTIME_SRCS := $(RUNTIME_SRCS) $(addprefix shim/generated/,cudart_stubs.c cudart_forms.c)
 LOCK_ORDER_OBJ := $(OBJ)/tests/shim/locks/lock_order.o
-LOCK_ORDER_LD := -Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_unlock
+LOCK_ORDER_LD := -Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_trylock \
+	-Wl,--wrap=pthread_mutex_unlock
 $(call objects,$(SHIM_TEST_SRCS) $(SHIM_TEST_RUNTIME_SRCS) tests/shim/locks/wrong.c) \
 	$(LOCK_ORDER_OBJ): CPPFLAGS += -DVCUDA_LOCK_ORDER
 $(call objects,$(SHIM_TEST_RUNTIME_SRCS)): CPPFLAGS += -DVCUDA_ABI=13

@@ -28,7 +28,7 @@ ALLOWED = {
     "shim/driver": "common protocol/wire protocol/generated shim/engine",
     "shim/nvml": "common shim/driver",
     "shim/runtime": "shim/engine",
-    "shim/loader": "",
+    "shim/loader": "common",
     "shim/libraries/common": "protocol/libraries shim/engine",
     "shim/libraries/cublas":
         "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
@@ -107,7 +107,7 @@ EXCEPTIONS = {
         "the names of cuBLASLt's statuses are cuBLAS's",
 }
 # The shim uses headers of common only: it links libc and nothing else.
-SHIM_COMMON = {"common/wait.h", "common/cleanup.h"}
+SHIM_COMMON = {"common/wait.h", "common/cleanup.h", "common/guard.h"}
 # What connects machines is transport/'s alone: these know no sockets but those that they are given.
 NO_NETWORK = ("sidecar", "gpu-agent")
 NETWORK = re.compile(r"\b(socket|getaddrinfo|getnameinfo|getpeername|getsockname)\(|\bsockaddr|\bin6?_addr\b|"

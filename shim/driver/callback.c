@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/wait.h"
 #include "shim/generated/cuda_hand.h"
@@ -15,6 +17,7 @@
 #include "shim/driver/callback.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/engine/session.h"
@@ -53,12 +56,18 @@ static struct {
 	uint64_t last_ticket;
 	bool running;
 	_Atomic uint64_t outstanding;
+	_Atomic uint32_t thread; /* its gettid() */
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(callback, callbacks.lock, LOCK_CALLBACK);
 
 bool callback_outstanding(void)
 {
 	return atomic_load(&callbacks.outstanding) != 0;
+}
+
+uint32_t callback_thread_id(void)
+{
+	return atomic_load(&callbacks.thread);
 }
 
 /* With the lock held. */
@@ -235,6 +244,7 @@ static void callback_run(uint64_t ticket)
 		else
 			callback->function(callback->argument);
 		thread_self.in_callback = false;
+		managed_push_callback();
 		if (launch)
 			node_launch_copy(launch, PART_IN);
 		node_launch_free(launch);
@@ -255,6 +265,7 @@ static void *callback_thread(void *unused)
 	uint64_t head = atomic_load(&page->upcall_head);
 
 	(void)unused;
+	atomic_store(&callbacks.thread, (uint32_t)syscall(SYS_gettid));
 	while (atomic_load(&session.phase) == SESSION_READY) {
 		uint32_t progress = atomic_load(&page->progress);
 
@@ -285,6 +296,7 @@ static CUresult callback_start(void)
 	if (callbacks.running)
 		return CUDA_SUCCESS;
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV); /* a host function may touch managed memory */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&thread, NULL, callback_thread, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

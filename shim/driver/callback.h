@@ -18,5 +18,7 @@ void callback_node_drop(uint64_t ticket);
 
 /* Is there one that has not run to its end? */
 bool callback_outstanding(void);
+/* gettid() of the thread that runs host functions; 0: none does yet. */
+uint32_t callback_thread_id(void);
 
 #endif

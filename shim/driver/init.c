@@ -49,6 +49,7 @@ static void perf_open(void)
 		{"no_push", PERF_PUSH},
 		{"no_zerocopy", PERF_ZEROCOPY},
 		{"no_module_cache", PERF_MODULE_CACHE},
+		{"no_userfaultfd", PERF_USERFAULTFD},
 	};
 	const char *perf = secure_getenv("VCUDA_PERF");
 	const char *strict = secure_getenv("VCUDA_STRICT");
@@ -66,7 +67,8 @@ static void perf_open(void)
 		if (!known)
 			session_debug(
 				"VCUDA_PERF: \"%.*s\" is none of no_post no_cache no_learn "
-				"no_batch no_slab no_push no_zerocopy no_module_cache",
+				"no_batch no_slab no_push no_zerocopy no_module_cache "
+				"no_userfaultfd",
 				(int)n, perf);
 		perf += n + (perf[n] == ',');
 	}

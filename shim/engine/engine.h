@@ -45,6 +45,7 @@ enum lock_rank {
 	LOCK_CALLBACK,	   /* driver/callback.c: host functions */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
 	LOCK_DUE,	   /* driver/graph/user_object.c: destructors that are due */
+	LOCK_FAULT,	   /* driver/memory/fault.c: touches of managed memory */
 	LOCK_ORDER,	   /* driver/order.c: which streams wait for which */
 	LOCK_COMPLETION,   /* engine/completion.c: counters that are given out */
 	LOCK_BOUNCE,	   /* engine/bounce.c: where answers' payloads land */
@@ -67,6 +68,7 @@ enum shim_perf {
 	PERF_PUSH = 1 << 5,	    /* no_push: queries always ask */
 	PERF_ZEROCOPY = 1 << 6,	    /* no_zerocopy: pinned memory is captured like pageable */
 	PERF_MODULE_CACHE = 1 << 7, /* no_module_cache: module bytes always travel */
+	PERF_USERFAULTFD = 1 << 8,  /* no_userfaultfd: managed memory is watched by SIGSEGV */
 };
 extern unsigned shim_perf;
 extern bool shim_counting; /* VCUDA_STATS is set */

@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 
+/* The C library's function of that name, kept in *KNOWN. */
+void *loader_next(const char *name, void *_Atomic *known) __attribute__((visibility("hidden")));
+
 /* True for the file of one of our libraries, whatever link it was found by. */
 bool loader_is_ours(const char *path);
 

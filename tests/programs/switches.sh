@@ -5,10 +5,10 @@
 # without any, a few programs that lean on the optimisations stand for all.
 
 set -u
-switches="no_post no_cache no_learn no_batch no_slab no_push no_zerocopy no_module_cache"
+switches="no_post no_cache no_learn no_batch no_slab no_push no_zerocopy no_module_cache no_userfaultfd"
 here=$(dirname "$0")
 [ $# -gt 0 ] || set -- -j2 --abi 13 vector-add streams events copies symbols async-memory \
-	host-functions threads pinned-memory error-last module
+	host-functions threads pinned-memory error-last module managed managed-ranges managed-system
 
 failed=0
 one() { # LABEL OPTION...

@@ -16,36 +16,37 @@
 #include <stdint.h>
 
 struct fault {
-	uint64_t address;
+	uint64_t address; /* of the page */
 	bool write;
-	uint32_t thread; /* gettid(); 0: not known */
+	bool in_callback; /* by a host function */
+	uint32_t thread;  /* gettid(); 0: not known */
+	void *asked;	  /* the way's own */
 };
 
-/* What one way of watching does. */
+/* What one way of watching does. VIEW: where this library reads and writes the pages at AT,
+ * whatever the program may do with them. */
 struct fault_way {
 	/* False: this system does not let us. */
 	bool (*open)(void);
 	/* [at, at + bytes) is the program's from now on and has no page.  OURS: nothing but a
-	 * reservation of this library is there.  False: there is something else, or no memory.
-	 */
-	bool (*map)(uint64_t at, size_t bytes, bool ours);
+	 * reservation of this library is there.  The view; NULL: there is something else, or no
+	 * memory. */
+	void *(*map)(uint64_t at, size_t bytes, bool ours);
 	/* The reverse: a reservation again where it was OURS. */
-	void (*unmap)(uint64_t at, size_t bytes, bool ours);
+	void (*unmap)(uint64_t at, void *view, size_t bytes, bool ours);
 	/* Gives pages that it has not: the bytes at FROM, or zeroes (NULL); to be written to or
-	 * not. */
-	bool (*give)(uint64_t at, const void *from, size_t bytes, bool write);
+	 * not. This and the next three: false where the kernel will have no more pieces. */
+	bool (*give)(uint64_t at, void *view, const void *from, size_t bytes, bool write);
 	/* Of pages that it has. */
-	void (*let_write)(uint64_t at, size_t bytes);
-	void (*forbid_write)(uint64_t at, size_t bytes);
-	void (*take)(uint64_t at, size_t bytes);
-	/* Where their bytes are to be read without being touched. */
-	const void *(*view)(uint64_t at);
-	/* Threads that touched these go on. */
-	void (*wake)(uint64_t at, size_t bytes);
-	/* The next touch. False: there will be none. */
+	bool (*let_write)(uint64_t at, size_t bytes);
+	bool (*forbid_write)(uint64_t at, size_t bytes);
+	bool (*take)(uint64_t at, void *view, size_t bytes);
+	/* Waits for the next touch. False: there will be none. */
 	bool (*next)(struct fault *fault);
+	/* The thread goes on; not GIVEN: it touched no managed memory. */
+	void (*done)(const struct fault *fault, bool given);
 };
-extern const struct fault_way fault_userfaultfd;
+extern const struct fault_way fault_userfaultfd, fault_signal;
 
 /* Chooses a way and starts the thread, once. NULL: none works here. */
 const struct fault_way *fault_open(void);

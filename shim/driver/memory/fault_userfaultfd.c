@@ -64,8 +64,9 @@ static void *address(uint64_t at)
 	return (void *)(uintptr_t)at;
 }
 
-static void way_unmap(uint64_t at, size_t bytes, bool ours)
+static void way_unmap(uint64_t at, void *view, size_t bytes, bool ours)
 {
+	(void)view; /* the pages themselves */
 	if (ours)
 		mmap(address(at), bytes, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -73,7 +74,7 @@ static void way_unmap(uint64_t at, size_t bytes, bool ours)
 		munmap(address(at), bytes);
 }
 
-static bool way_map(uint64_t at, size_t bytes, bool ours)
+static void *way_map(uint64_t at, size_t bytes, bool ours)
 {
 	struct uffdio_register watch = {.range = range(at, bytes),
 		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP};
@@ -83,32 +84,28 @@ static bool way_map(uint64_t at, size_t bytes, bool ours)
 		-1, 0);
 
 	if (got == MAP_FAILED)
-		return false;
+		return NULL;
 	/* An old kernel takes the address for a wish.  A child of fork has none of it, as
 	 * natively. */
 	if (got == address(at) && !madvise(got, bytes, MADV_DONTFORK) &&
 		!madvise(got, bytes, MADV_NOHUGEPAGE) && !ioctl(uffd, UFFDIO_REGISTER, &watch))
-		return true;
+		return got;
 	if (got != address(at))
 		munmap(got, bytes);
 	else
-		way_unmap(at, bytes, ours);
-	return false;
+		way_unmap(at, got, bytes, ours);
+	return NULL;
 }
 
-static void way_wake(uint64_t at, size_t bytes)
-{
-	struct uffdio_range woken = range(at, bytes);
-
-	ioctl(uffd, UFFDIO_WAKE, &woken);
-}
-
-static void protect(uint64_t at, size_t bytes, uint64_t mode)
+static bool protect(uint64_t at, size_t bytes, uint64_t mode)
 {
 	struct uffdio_writeprotect change = {.range = range(at, bytes), .mode = mode};
+	int ret;
 
-	while (ioctl(uffd, UFFDIO_WRITEPROTECT, &change) && errno == EAGAIN)
-		;
+	do
+		ret = ioctl(uffd, UFFDIO_WRITEPROTECT, &change);
+	while (ret && errno == EAGAIN);
+	return !ret;
 }
 
 static bool give_zero(uint64_t at, size_t bytes)
@@ -128,18 +125,14 @@ static bool give_zero(uint64_t at, size_t bytes)
 	return true;
 }
 
-static bool way_give(uint64_t at, const void *from, size_t bytes, bool write)
+static bool give_bytes(uint64_t at, const void *from, size_t bytes, bool write)
 {
 	struct uffdio_copy copy = {.dst = at,
 		.src = (uint64_t)(uintptr_t)from,
 		.len = bytes,
 		.mode = UFFDIO_COPY_MODE_DONTWAKE | (write ? 0 : UFFDIO_COPY_MODE_WP)};
 
-	if (!from && !give_zero(at, bytes))
-		return false;
-	if (!from && !write)
-		protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_WP);
-	while (from && ioctl(uffd, UFFDIO_COPY, &copy)) {
+	while (ioctl(uffd, UFFDIO_COPY, &copy)) {
 		if (errno != EAGAIN)
 			return false;
 		if (copy.copy > 0) {
@@ -151,24 +144,37 @@ static bool way_give(uint64_t at, const void *from, size_t bytes, bool write)
 	return true;
 }
 
-static void way_let_write(uint64_t at, size_t bytes)
+static bool way_give(uint64_t at, void *view, const void *from, size_t bytes, bool write)
 {
-	protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_DONTWAKE);
+	(void)view;
+	if (from)
+		return give_bytes(at, from, bytes, write);
+	return give_zero(at, bytes) &&
+	       (write || protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_WP));
 }
 
-static void way_forbid_write(uint64_t at, size_t bytes)
+static bool way_let_write(uint64_t at, size_t bytes)
 {
-	protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_WP);
+	return protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_DONTWAKE);
 }
 
-static void way_take(uint64_t at, size_t bytes)
+static bool way_forbid_write(uint64_t at, size_t bytes)
 {
-	madvise(address(at), bytes, MADV_DONTNEED);
+	return protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_WP);
 }
 
-static const void *way_view(uint64_t at)
+static bool way_take(uint64_t at, void *view, size_t bytes)
 {
-	return address(at);
+	(void)at;
+	return !madvise(view, bytes, MADV_DONTNEED);
+}
+
+static void way_done(const struct fault *fault, bool given)
+{
+	struct uffdio_range woken = range(fault->address, PAGE_BYTES);
+
+	(void)given; /* what was unmapped meanwhile is told of by the kernel */
+	ioctl(uffd, UFFDIO_WAKE, &woken);
 }
 
 static bool way_next(struct fault *fault)
@@ -200,6 +206,5 @@ const struct fault_way fault_userfaultfd = {.open = way_open,
 	.let_write = way_let_write,
 	.forbid_write = way_forbid_write,
 	.take = way_take,
-	.view = way_view,
-	.wake = way_wake,
-	.next = way_next};
+	.next = way_next,
+	.done = way_done};

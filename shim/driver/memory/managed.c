@@ -15,6 +15,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/fault.h"
 #include "shim/driver/memory/managed_part.h"
 #include "shim/driver/memory/memory.h"
@@ -50,6 +51,40 @@ struct region *managed_region(uint64_t address)
 	return NULL;
 }
 
+bool managed_near(uint64_t address)
+{
+	return address >= atomic_load(&managed.low) && address < atomic_load(&managed.high);
+}
+
+/* Touches a page as the system call is going to. */
+static void reach_page(uint64_t at, bool write)
+{
+	if (write)
+		/* A compiler makes a load of an atomic or with 0. */
+		__asm__ volatile("lock orb $0, %0"
+			: "+m"(*(unsigned char *)(uintptr_t)at)
+			:
+			: "cc");
+	else
+		(void)*(const volatile unsigned char *)(uintptr_t)at;
+}
+
+void managed_reach(const void *from, size_t n, bool write)
+{
+	uint64_t at = (uint64_t)(uintptr_t)from, end = at + n;
+
+	if (at >= atomic_load(&managed.high) || end <= atomic_load(&managed.low) || end < at)
+		return;
+	while (at < end) {
+		struct managed_range range;
+		uint64_t behind = (at & ~(uint64_t)(PAGE_BYTES - 1)) + PAGE_BYTES;
+
+		if (managed_find(at, &range))
+			reach_page(at, write);
+		at = behind;
+	}
+}
+
 bool managed_find(CUdeviceptr address, struct managed_range *range)
 {
 	struct region *r;
@@ -69,9 +104,15 @@ bool managed_find(CUdeviceptr address, struct managed_range *range)
 
 /* ---- towards the device ---- */
 
-static CUresult post_pages(const struct region *r, size_t first, size_t n, uint64_t *seq)
+/* Posts on a stream; the last frame in seq. */
+struct posted {
+	uint64_t stream, seq;
+};
+
+static CUresult post_pages(
+	const struct region *r, size_t first, size_t n, struct posted *posted)
 {
-	const unsigned char *from = managed.way->view(r->base + first * PAGE_BYTES);
+	const unsigned char *from = r->view + first * PAGE_BYTES;
 	CUresult status = CUDA_SUCCESS;
 
 	stats_copy(STATS_HOST_TO_DEVICE, n * PAGE_BYTES);
@@ -85,9 +126,10 @@ static CUresult post_pages(const struct region *r, size_t first, size_t n, uint6
 		body->dst = r->base + first * PAGE_BYTES + at;
 		body->pitch = body->width = bytes;
 		body->height = body->depth = 1;
+		body->stream = posted->stream;
 		shim_payload_captured(&call, from + at, bytes);
 		status = shim_post(&call);
-		*seq = call.seq;
+		posted->seq = call.seq;
 	}
 	return status;
 }
@@ -96,11 +138,11 @@ static bool page_zero(const struct region *r, size_t page)
 {
 	static const unsigned char zeroes[PAGE_BYTES];
 
-	return !memcmp(managed.way->view(r->base + page * PAGE_BYTES), zeroes, PAGE_BYTES);
+	return !memcmp(r->view + page * PAGE_BYTES, zeroes, PAGE_BYTES);
 }
 
 /* Pages of one state that the program may have changed. */
-static CUresult push_run(const struct region *r, size_t first, size_t n, uint64_t *seq)
+static CUresult push_run(const struct region *r, size_t first, size_t n, struct posted *posted)
 {
 	size_t end = first + n;
 	bool maybe = r->pages.state[first] == PAGE_MAYBE;
@@ -110,45 +152,77 @@ static CUresult push_run(const struct region *r, size_t first, size_t n, uint64_
 	 */
 	managed.way->forbid_write(r->base + first * PAGE_BYTES, n * PAGE_BYTES);
 	if (!maybe)
-		return post_pages(r, first, n, seq);
+		return post_pages(r, first, n, posted);
 	while (!status && first < end) {
 		for (n = 0; first + n < end && !page_zero(r, first + n); n++)
 			;
 		if (n)
-			status = post_pages(r, first, n, seq);
+			status = post_pages(r, first, n, posted);
 		first += n + 1;
 	}
 	return status;
 }
 
-CUresult managed_push_pages(struct region *r, size_t first, size_t n)
+/* At once, whatever lies between: so the program's mapping is in fewer pieces behind it. */
+static bool pages_take(struct region *r, size_t first, size_t n)
 {
-	size_t end = first + n;
+	if (!managed.way->take(
+		    r->base + first * PAGE_BYTES, r->view + first * PAGE_BYTES, n * PAGE_BYTES))
+		return false;
+	pages_set(&r->pages, first, n, PAGE_ABSENT);
+	return true;
+}
+
+/* Posts what is new of these pages. */
+static CUresult push_new(struct region *r, size_t first, size_t n, struct posted *posted)
+{
 	CUresult status = CUDA_SUCCESS;
-	uint64_t seq = 0;
 
-	thread_self.in_managed = true;
-	for (size_t at = first, run; !status && at < end && r->pages.present; at += run) {
-		enum page_state state = r->pages.state[at];
-
-		run = pages_run(&r->pages, at, end - at);
-		if (page_new(state))
-			status = push_run(r, at, run, &seq);
-		if (page_present(state) && !status) {
-			managed.way->take(r->base + at * PAGE_BYTES, run * PAGE_BYTES);
-			pages_set(&r->pages, at, run, PAGE_ABSENT);
-		}
+	for (size_t at = first, run; !status && at < first + n; at += run) {
+		run = pages_run(&r->pages, at, first + n - at);
+		if (page_new(r->pages.state[at]))
+			status = push_run(r, at, run, posted);
 	}
-	/* The device may write to what nobody has touched yet. */
-	if (!status && r->pages.zero)
-		pages_set(&r->pages, first, n, PAGE_ABSENT);
-	if (!status && seq)
-		status = order_copied(r->context, 0, seq);
-	thread_self.in_managed = false;
 	return status;
 }
 
-CUresult managed_push(uint64_t stream)
+/* What was posted is done before work that comes later. */
+static CUresult posted_settle(
+	const struct region *r, const struct posted *posted, enum push how)
+{
+	if (!posted->seq)
+		return CUDA_SUCCESS;
+	return how == PUSH_AT_ONCE ? managed_wait(r->context, SYNC_STREAM, posted->stream, NULL)
+				   : order_copied(r->context, 0, posted->seq);
+}
+
+CUresult managed_push_pages(struct region *r, size_t first, size_t n, enum push how)
+{
+	struct posted posted = {.stream = how == PUSH_AT_ONCE ? r->context->ahead : 0};
+	bool was = thread_self.in_managed;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!r->pages.present && !r->pages.zero)
+		return CUDA_SUCCESS;
+	thread_self.in_managed = true;
+	if (r->pages.present)
+		status = push_new(r, first, n, &posted);
+	if (!status)
+		status = posted_settle(r, &posted, how);
+	thread_self.in_managed = was;
+	if (status)
+		return status;
+	/* The device may write to what nobody has touched yet, too. */
+	if (!r->pages.present)
+		pages_set(&r->pages, first, n, PAGE_ABSENT);
+	else if (!pages_take(r, first, n))
+		/* All of a region can always be taken. */
+		return n < r->pages.count ? managed_push_pages(r, 0, r->pages.count, how)
+					  : CUDA_ERROR_OPERATING_SYSTEM;
+	return CUDA_SUCCESS;
+}
+
+static CUresult push_all(uint64_t stream, bool any_stream, enum push how)
 {
 	CUresult status = CUDA_SUCCESS;
 	bool left = false;
@@ -160,13 +234,25 @@ CUresult managed_push(uint64_t stream)
 	for (size_t i = 0; i < managed.count && !status; i++) {
 		struct region *r = managed.regions[i];
 
-		if ((r->pages.present || r->pages.zero) && region_reached(r, stream))
-			status = managed_push_pages(r, 0, r->pages.count);
+		if (any_stream || region_reached(r, stream))
+			status = managed_push_pages(r, 0, r->pages.count, how);
 		left |= r->pages.present || r->pages.zero;
 	}
 	atomic_store(&managed.touched, left || status);
 	pthread_mutex_unlock(&managed.lock);
 	return status;
+}
+
+CUresult managed_push(uint64_t stream)
+{
+	/* The legacy stream must not be used while one that waits for it captures. */
+	return push_all(stream, false, capture_any() ? PUSH_AT_ONCE : PUSH_BEFORE_WORK);
+}
+
+void managed_push_callback(void)
+{
+	if (managed_any)
+		push_all(0, true, PUSH_AT_ONCE);
 }
 
 void managed_stream_gone(uint64_t stream)
@@ -215,10 +301,8 @@ static void take_clean(struct region *r)
 {
 	for (size_t at = 0, run; at < r->pages.count && r->pages.present; at += run) {
 		run = pages_run(&r->pages, at, r->pages.count - at);
-		if (r->pages.state[at] != PAGE_CLEAN)
-			continue;
-		managed.way->take(r->base + at * PAGE_BYTES, run * PAGE_BYTES);
-		pages_set(&r->pages, at, run, PAGE_ABSENT);
+		if (r->pages.state[at] == PAGE_CLEAN && !pages_take(r, at, run))
+			managed_push_pages(r, 0, r->pages.count, PUSH_BEFORE_WORK);
 	}
 }
 

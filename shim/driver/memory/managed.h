@@ -38,8 +38,14 @@ bool managed_find(CUdeviceptr address, struct managed_range *range);
 /* The device's context is gone (reset), or the stream. */
 void managed_reset(int device);
 void managed_stream_gone(uint64_t stream);
+/* Could it be managed memory? Any thread, in a signal handler too. */
+bool managed_near(uint64_t address);
+/* The program has the managed pages among these bytes when a system call comes to them. */
+void managed_reach(const void *from, size_t n, bool write);
 /* Before work on that stream of the current context, where managed_any: the device gets what is
  * new. */
 CUresult managed_push(uint64_t stream);
+/* A host function has run: the device gets what it wrote, before its stream goes on. */
+void managed_push_callback(void);
 
 #endif

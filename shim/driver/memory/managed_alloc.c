@@ -48,6 +48,10 @@ static bool region_insert(struct region *r)
 		managed.regions[at] = managed.regions[at - 1];
 	managed.regions[at] = r;
 	managed.count++;
+	if (!managed_any || r->base < atomic_load(&managed.low))
+		atomic_store(&managed.low, r->base);
+	if (r->base + r->bytes > atomic_load(&managed.high))
+		atomic_store(&managed.high, r->base + r->bytes);
 	return true;
 }
 
@@ -205,7 +209,8 @@ static CUresult region_open(struct region *r)
 {
 	CUresult status;
 
-	if (!managed.way->map(r->base, r->bytes, r->ours))
+	r->view = managed.way->map(r->base, r->bytes, r->ours);
+	if (!r->view)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	thread_self.in_managed = true;
 	status = post_zeroes(r);
@@ -213,7 +218,7 @@ static CUresult region_open(struct region *r)
 	if (!status && !region_insert(r))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (status) {
-		managed.way->unmap(r->base, r->bytes, r->ours);
+		managed.way->unmap(r->base, r->view, r->bytes, r->ours);
 		return status;
 	}
 	r->id = ++managed.last_id;
@@ -235,6 +240,7 @@ CUresult managed_alloc(
 	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address)
 {
 	struct region *r;
+	CUstream ahead;
 	CUresult status;
 
 	/* More than an address space is no size that its page table could be made for. */
@@ -242,6 +248,9 @@ CUresult managed_alloc(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!way_known())
 		return CUDA_ERROR_NOT_SUPPORTED;
+	status = stream_ahead(context, &ahead); /* made now, while nothing holds it */
+	if (status)
+		return status;
 	r = region_new(context, bytes, attach);
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -276,7 +285,7 @@ CUresult managed_free(CUdeviceptr address)
 	r = managed_region(address);
 	if (r && r->id == range.id) {
 		region_remove(r);
-		managed.way->unmap(r->base, r->bytes, r->ours);
+		managed.way->unmap(r->base, r->view, r->bytes, r->ours);
 		region_unplace(r);
 		region_free(r);
 	}
@@ -297,7 +306,7 @@ void managed_reset(int device)
 			managed.regions[kept++] = r;
 			continue;
 		}
-		managed.way->unmap(r->base, r->bytes, r->ours);
+		managed.way->unmap(r->base, r->view, r->bytes, r->ours);
 		region_free(r);
 	}
 	managed.count = kept;

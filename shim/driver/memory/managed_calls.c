@@ -91,7 +91,8 @@ static CUresult prefetch(CUdeviceptr at, size_t count, const CUmemLocation *loca
 		advice[i].prefetched = location->id;
 	}
 	if (device)
-		return managed_push_pages(span.region, span.first, span.n);
+		return managed_push_pages(span.region, span.first, span.n,
+			capture_any() ? PUSH_AT_ONCE : PUSH_BEFORE_WORK);
 	pages_expect(&span.region->pages, span.first, span.n);
 	return CUDA_SUCCESS;
 }
@@ -122,13 +123,16 @@ CUresult hand_cuMemPrefetchAsync(
 
 static CUresult batch_check(const CUdeviceptr *at, const size_t *sizes, size_t count)
 {
-	struct span span;
 	CUresult status = count && at && sizes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 
-	pthread_mutex_lock(&managed.lock);
-	for (size_t i = 0; !status && i < count; i++)
-		status = span_find(at[i], sizes[i], &span);
-	pthread_mutex_unlock(&managed.lock);
+	for (size_t i = 0; !status && i < count; i++) {
+		uint64_t first = at[i], bytes = sizes[i];
+		struct span span;
+
+		pthread_mutex_lock(&managed.lock);
+		status = span_find(first, bytes, &span);
+		pthread_mutex_unlock(&managed.lock);
+	}
 	return status;
 }
 
@@ -235,17 +239,24 @@ static int32_t location_number(uint8_t type, int32_t id)
 						     : CU_DEVICE_CPU;
 }
 
-static void accessed_by(const struct page_advice *pages, size_t n, int32_t *list, size_t room)
+/* Who accesses all of the pages: bits as of page_advice. */
+static uint32_t accessed_by(const struct page_advice *pages, size_t n)
 {
-	uint32_t all = ~0u;
+	uint32_t all = pages ? ~0u : 0;
+
+	for (size_t i = 0; pages && i < n; i++)
+		all &= pages[i].accessed_by;
+	return all;
+}
+
+static void accessed_list(uint32_t who, int32_t *list, size_t room)
+{
 	size_t at = 0;
 
-	for (size_t i = 0; i < n; i++)
-		all &= pages ? pages[i].accessed_by : 0;
 	for (int d = 0; d < devices.count && at < room; d++)
-		if (all >> d & 1)
+		if (who >> d & 1)
 			list[at++] = d;
-	if (all & ADVICE_CPU && at < room)
+	if (who & ADVICE_CPU && at < room)
 		list[at++] = CU_DEVICE_CPU;
 	while (at < room)
 		list[at++] = CU_DEVICE_INVALID;
@@ -269,56 +280,59 @@ static int32_t page_attribute(const struct page_advice *page, CUmem_range_attrib
 }
 
 /* What all pages have in common, else what a page has of which nothing was said. */
-static CUresult span_attribute(
-	void *data, size_t bytes, CUmem_range_attribute which, const struct span *span)
+static int32_t span_attribute(CUmem_range_attribute which, const struct span *span)
 {
 	static const struct page_advice none = {
 		.preferred = CU_DEVICE_INVALID, .prefetched = CU_DEVICE_INVALID};
 	const struct page_advice *pages =
 		span->region->advice ? span->region->advice + span->first : NULL;
-	int32_t value;
+	int32_t value = page_attribute(pages ? pages : &none, which);
 
-	if (which < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
-		which > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (which == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
-		if (!bytes || bytes % sizeof(int32_t))
-			return CUDA_ERROR_INVALID_VALUE;
-		accessed_by(pages, span->n, data, bytes / sizeof(int32_t));
-		return CUDA_SUCCESS;
-	}
-	if (bytes != sizeof(int32_t))
-		return CUDA_ERROR_INVALID_VALUE;
-	value = page_attribute(pages ? pages : &none, which);
+	if (which == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
+		return (int32_t)accessed_by(pages, span->n);
 	for (size_t i = 1; pages && i < span->n; i++)
 		if (page_attribute(&pages[i], which) != value)
-			value = page_attribute(&none, which);
-	*(int32_t *)data = value;
-	return CUDA_SUCCESS;
+			return page_attribute(&none, which);
+	return value;
+}
+
+/* The program's own memory is not touched under the lock: it may be managed. */
+CUresult hand_cuMemRangeGetAttribute(void *data, size_t dataSize,
+	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
+{
+	bool list = attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
+	struct span span;
+	int32_t value = 0;
+	CUresult status;
+
+	if (!data || attribute < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
+		attribute > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID ||
+		(list ? !dataSize || dataSize % sizeof(value) : dataSize != sizeof(value)))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&managed.lock);
+	status = span_find(devPtr, count, &span);
+	if (!status)
+		value = span_attribute(attribute, &span);
+	pthread_mutex_unlock(&managed.lock);
+	if (!status && list)
+		accessed_list((uint32_t)value, data, dataSize / sizeof(value));
+	else if (!status)
+		*(int32_t *)data = value;
+	return status;
 }
 
 CUresult hand_cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 	CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr,
 	size_t count)
 {
-	struct span span;
-	CUresult status;
+	CUresult status = data && dataSizes && attributes && numAttributes
+				  ? CUDA_SUCCESS
+				  : CUDA_ERROR_INVALID_VALUE;
 
-	if (!data || !dataSizes || !attributes || !numAttributes)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&managed.lock);
-	status = span_find(devPtr, count, &span);
 	for (size_t i = 0; !status && i < numAttributes; i++)
-		status = data[i] ? span_attribute(data[i], dataSizes[i], attributes[i], &span)
-				 : CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&managed.lock);
+		status = hand_cuMemRangeGetAttribute(
+			data[i], dataSizes[i], attributes[i], devPtr, count);
 	return status;
-}
-
-CUresult hand_cuMemRangeGetAttribute(void *data, size_t dataSize,
-	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
-{
-	return hand_cuMemRangeGetAttributes(&data, &dataSize, &attribute, 1, devPtr, count);
 }
 
 /* ---- attachment ---- */

@@ -36,6 +36,7 @@ struct region {
 	uint64_t id;
 	struct context *context; /* that was current when it was made */
 	struct chunk *chunk;	 /* NULL: device memory of its own */
+	unsigned char *view;	 /* where this library reads and writes its pages */
 	bool ours;		 /* it lies in a reservation of the shim's */
 	unsigned attach;	 /* CU_MEM_ATTACH_… */
 	uint64_t stream;	 /* with CU_MEM_ATTACH_SINGLE */
@@ -52,9 +53,10 @@ extern struct managed {
 	size_t count, room;
 	struct chunk *chunks;
 	uint64_t last_id;
-	_Atomic bool touched;	 /* some region has pages for managed_push */
-	_Atomic uint64_t epoch;	 /* rises with all work */
-	_Atomic uint64_t worked; /* number of the last frame that began work */
+	_Atomic uint64_t low, high; /* all regions that ever were lie in there */
+	_Atomic bool touched;	    /* some region has pages for managed_push */
+	_Atomic uint64_t epoch;	    /* rises with all work */
+	_Atomic uint64_t worked;    /* number of the last frame that began work */
 } managed;
 
 /* Does work on that stream of the program reach it? */
@@ -66,12 +68,21 @@ static inline bool region_reached(const struct region *r, uint64_t stream)
 
 /* With the lock held: the region around an address, or NULL. */
 struct region *managed_region(uint64_t address);
+/* How what is new gets to the device: before work that comes later, or, where streams must not
+ * be used or are held, at once by a stream of the shim's own. */
+enum push { PUSH_BEFORE_WORK, PUSH_AT_ONCE };
 /* With the lock held: the device gets what is new of these pages, and the program has none of
  * them. */
-CUresult managed_push_pages(struct region *r, size_t first, size_t n);
+CUresult managed_push_pages(struct region *r, size_t first, size_t n, enum push how);
+/* As sync_wait(), but prints nothing: a thread that waits for a page may be in the middle of
+ * printing. SEQ may be NULL. */
+CUresult managed_wait(
+	const struct context *context, uint32_t scope, uint64_t handle, uint64_t *seq);
 /* All work of the context that could have touched managed memory is done. Without the lock. */
 CUresult managed_sync(struct context *context);
-/* The program touched a page: on the thread of fault.c. */
+/* The program touched a page. On a thread of fault.c, and the second one only what can be done
+ * without waiting: false, and nothing was done. */
 void managed_touch(const struct fault *fault);
+bool managed_touch_now(const struct fault *fault);
 
 #endif

@@ -32,23 +32,36 @@ struct fetch {
 	size_t bytes;
 	unsigned attach; /* as of the region */
 	uint64_t stream, worked, stream_synced;
+	bool in_callback;
 	uint64_t bounce;
 	bool taken;	/* the bounce buffer is to be put */
 	const void *at; /* NULL: they could not be had */
 };
 
+CUresult managed_wait(
+	const struct context *context, uint32_t scope, uint64_t handle, uint64_t *seq)
+{
+	struct shim_call call;
+	struct wire_vcudaSync *body = shim_begin(&call, OP_vcudaSync, sizeof(*body));
+
+	call.context = context->number;
+	body->scope = scope;
+	body->handle = handle;
+	shim_wait(&call, 0);
+	if (seq)
+		*seq = call.seq;
+	return shim_end(&call);
+}
+
 /* Done up to frame WORKED. */
 static CUresult context_done(struct context *context, uint64_t worked)
 {
-	struct context *before = thread_self.current;
 	CUresult status;
 	uint64_t seq;
 
 	if (atomic_load(&context->synced) >= worked)
 		return CUDA_SUCCESS;
-	thread_set(context);
-	status = sync_wait(SYNC_CONTEXT, 0, &seq);
-	thread_set(before);
+	status = managed_wait(context, SYNC_CONTEXT, 0, &seq);
 	if (!status)
 		atomic_store(&context->synced, seq);
 	return status;
@@ -67,12 +80,15 @@ static CUresult fetch_sync(const struct fetch *f)
 	struct region *r;
 	CUresult status;
 
+	/* Its stream is idle meanwhile, as CUDA says; work behind it waits for it. */
+	if (f->in_callback)
+		return CUDA_SUCCESS;
 	if (f->attach == CU_MEM_ATTACH_GLOBAL)
 		return context_done(f->context, worked);
 	status = context_done(f->context, f->worked);
 	if (status || f->attach == CU_MEM_ATTACH_HOST || f->stream_synced >= worked)
 		return status;
-	status = sync_wait(SYNC_STREAM, f->stream, NULL);
+	status = managed_wait(f->context, SYNC_STREAM, f->stream, NULL);
 	pthread_mutex_lock(&managed.lock);
 	r = managed_region(f->address);
 	if (r && !status)
@@ -84,24 +100,19 @@ static CUresult fetch_sync(const struct fetch *f)
 static CUresult fetch_wait(struct fetch *f)
 {
 	struct wire_vcudaCopyOut *body;
-	uint64_t stream;
-	CUstream ahead;
 	CUresult status = fetch_sync(f);
 
-	if (!status)
-		status = stream_ahead(f->context, &ahead);
-	if (!status)
-		status = stream_plain(ahead, &stream);
 	if (!status)
 		status = shim_bounce_get(f->bytes, &f->bounce);
 	if (status)
 		return status;
 	body = shim_begin(&f->call, OP_vcudaCopyOut, sizeof(*body));
+	f->call.context = f->context->number;
 	body->destination.offset = f->bounce;
 	body->src = f->address;
 	body->pitch = body->width = f->bytes;
 	body->height = body->depth = 1;
-	body->stream = stream;
+	body->stream = f->context->ahead; /* overtakes what a host function holds */
 	shim_wait(&f->call, 0);
 	/* Without an answer the bytes may still come: that place is never used again. */
 	f->taken = f->call.slot != NULL;
@@ -117,9 +128,7 @@ static CUresult fetch_wait(struct fetch *f)
  * which no call can tell here, goes on with zeroes. */
 static void fetch_begin(struct fetch *f)
 {
-	thread_set(f->context);
 	(void)fetch_wait(f);
-	thread_set(NULL);
 }
 
 static void fetch_end(const struct fetch *f)
@@ -128,95 +137,142 @@ static void fetch_end(const struct fetch *f)
 		shim_bounce_put(f->bounce, f->bytes);
 }
 
-/* With the lock held: gives N pages that only the device had.  The first is what was touched:
- * the others may only be read until they are written to. */
-static void give_fetched(struct region *r, size_t first, size_t n, const void *from, bool write)
+/* With the lock held: gives N pages from FIRST on. False: the kernel will not have it. */
+static bool give(
+	struct region *r, size_t first, size_t n, const void *from, enum page_state state)
 {
-	uint64_t at = r->base + first * PAGE_BYTES;
-
-	if (write) {
-		managed.way->give(at, from, PAGE_BYTES, true);
-		pages_set(&r->pages, first, 1, PAGE_DIRTY);
-		at += PAGE_BYTES;
-		from = from ? (const char *)from + PAGE_BYTES : NULL;
-		first++;
-		n--;
-	}
-	if (n) {
-		managed.way->give(at, from, n * PAGE_BYTES, false);
-		pages_set(&r->pages, first, n, PAGE_CLEAN);
-	}
+	if (!n)
+		return true;
+	if (!managed.way->give(r->base + first * PAGE_BYTES, r->view + first * PAGE_BYTES, from,
+		    n * PAGE_BYTES, state != PAGE_CLEAN))
+		return false;
+	pages_set(&r->pages, first, n, state);
+	return true;
 }
 
-/* With the lock held: a page that is there, or needs no fetch. False: it has to be fetched. */
-static bool give_now(struct region *r, size_t page, bool write)
+/* With the lock held: gives N pages that only the device had.  The first is what was touched:
+ * the others may only be read until they are written to. */
+static bool give_fetched(struct region *r, size_t first, size_t n, const void *from, bool write)
 {
-	uint64_t at = r->base + page * PAGE_BYTES;
-	size_t n;
+	const void *rest = from ? (const char *)from + PAGE_BYTES : NULL;
+
+	if (!write)
+		return give(r, first, n, from, PAGE_CLEAN);
+	return give(r, first, 1, from, PAGE_DIRTY) &&
+	       give(r, first + 1, n - 1, rest, PAGE_CLEAN);
+}
+
+static bool let_write(struct region *r, size_t first, size_t n)
+{
+	if (!managed.way->let_write(r->base + first * PAGE_BYTES, n * PAGE_BYTES))
+		return false;
+	pages_set(&r->pages, first, n, PAGE_DIRTY);
+	return true;
+}
+
+enum touch { TOUCH_DONE, TOUCH_FETCH_IT, TOUCH_REFUSED };
+
+/* With the lock held: a page that is there, or needs no fetch. */
+static enum touch touch_now(struct region *r, size_t page, bool write)
+{
+	bool done = true;
 
 	switch ((enum page_state)r->pages.state[page]) {
 	case PAGE_ZERO:
-		n = pages_ahead(&r->pages, page, TOUCH_ZERO);
-		managed.way->give(at, NULL, n * PAGE_BYTES, true);
-		pages_set(&r->pages, page, n, PAGE_MAYBE);
-		return true;
+		done = give(
+			r, page, pages_ahead(&r->pages, page, TOUCH_ZERO), NULL, PAGE_MAYBE);
+		break;
 	case PAGE_CLEAN:
-		if (!write)
-			return true;
-		n = pages_ahead(&r->pages, page, TOUCH_WRITE);
-		managed.way->let_write(at, n * PAGE_BYTES);
-		pages_set(&r->pages, page, n, PAGE_DIRTY);
-		return true;
+		if (write)
+			done = let_write(r, page, pages_ahead(&r->pages, page, TOUCH_WRITE));
+		break;
 	case PAGE_MAYBE:
-	case PAGE_DIRTY: return true;
-	case PAGE_ABSENT: return false;
+	case PAGE_DIRTY: break;
+	case PAGE_ABSENT: return TOUCH_FETCH_IT;
 	}
-	return false;
+	return done ? TOUCH_DONE : TOUCH_REFUSED;
 }
 
 /* With the lock held, which it gives up meanwhile: fetches from PAGE on, and gives what it got
- * if nothing came between. */
-static void touch_fetch(struct region *r, size_t page, bool write, bool last)
+ * if nothing came between. False: the kernel will not have it. */
+static bool touch_fetch(struct region *r, size_t page, const struct fault *fault, bool last)
 {
-	uint64_t address = r->base + page * PAGE_BYTES, epoch = atomic_load(&managed.epoch);
+	uint64_t epoch = atomic_load(&managed.epoch), id = r->id;
 	size_t n = pages_ahead(&r->pages, page, TOUCH_FETCH);
 	struct fetch f = {.context = r->context,
-		.address = address,
+		.address = r->base + page * PAGE_BYTES,
 		.bytes = n * PAGE_BYTES,
 		.attach = r->attach,
 		.stream = r->stream,
 		.worked = r->worked,
-		.stream_synced = r->stream_synced};
-	uint64_t id = r->id;
+		.stream_synced = r->stream_synced,
+		.in_callback = fault->in_callback};
+	bool good = true;
 
 	pthread_mutex_unlock(&managed.lock);
 	fetch_begin(&f);
 	pthread_mutex_lock(&managed.lock);
-	r = managed_region(address);
-	if (r && r->id == id && (last || atomic_load(&managed.epoch) == epoch)) {
-		give_fetched(r, page, pages_run(&r->pages, page, n), f.at, write);
-		atomic_store(&managed.touched, true);
-	}
+	/* Told before the look: managed_sent does these in the other order. */
+	atomic_store(&managed.touched, true);
+	r = managed_region(f.address);
+	if (r && r->id == id && r->pages.state[page] == PAGE_ABSENT &&
+		(last || atomic_load(&managed.epoch) == epoch))
+		good = give_fetched(r, page, pages_run(&r->pages, page, n), f.at, fault->write);
 	fetch_end(&f);
+	return good;
+}
+
+/* With the lock held. */
+static bool touch(const struct fault *fault)
+{
+	bool crowded = false;
+	struct region *r;
+
+	for (int n = 1; (r = managed_region(fault->address)); n++) {
+		size_t page = (fault->address - r->base) / PAGE_BYTES;
+		enum touch now = touch_now(r, page, fault->write);
+
+		if (now == TOUCH_DONE) {
+			atomic_store(&managed.touched, true);
+			return true;
+		}
+		if (now == TOUCH_FETCH_IT && touch_fetch(r, page, fault, n >= TOUCH_TRIES))
+			continue;
+		/* The program's mapping is in too many pieces: of this region the device gets
+		 * all, and it begins anew. */
+		if (crowded || managed_push_pages(r, 0, r->pages.count, PUSH_AT_ONCE))
+			return false;
+		crowded = true;
+	}
+	return false;
+}
+
+bool managed_touch_now(const struct fault *fault)
+{
+	enum touch now = TOUCH_REFUSED;
+	struct region *r;
+
+	if (pthread_mutex_trylock(&managed.lock))
+		return false;
+	r = managed_region(fault->address);
+	if (r)
+		now = touch_now(r, (fault->address - r->base) / PAGE_BYTES, fault->write);
+	if (now == TOUCH_DONE)
+		atomic_store(&managed.touched, true);
+	pthread_mutex_unlock(&managed.lock);
+	if (now == TOUCH_DONE)
+		managed.way->done(fault, true);
+	return now == TOUCH_DONE;
 }
 
 void managed_touch(const struct fault *fault)
 {
-	uint64_t at = fault->address & ~(uint64_t)(PAGE_BYTES - 1);
-	struct region *r;
+	bool given;
 
 	pthread_mutex_lock(&managed.lock);
 	thread_self.in_managed = true;
-	for (int n = 1; (r = managed_region(at)); n++) {
-		size_t page = (at - r->base) / PAGE_BYTES;
-
-		if (give_now(r, page, fault->write))
-			break;
-		touch_fetch(r, page, fault->write, n >= TOUCH_TRIES);
-	}
-	if (r)
-		atomic_store(&managed.touched, true);
+	given = touch(fault);
 	thread_self.in_managed = false;
 	pthread_mutex_unlock(&managed.lock);
-	managed.way->wake(at, PAGE_BYTES);
+	managed.way->done(fault, given);
 }

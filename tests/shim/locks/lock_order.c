@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The check behind shim/engine/lock.h: a thread takes the shim's locks in the order of enum
- * lock_rank. pthread_mutex_lock and pthread_mutex_unlock come here by the linker's --wrap.
+ * lock_rank. pthread_mutex_lock, _trylock and _unlock come here by the linker's --wrap.
  */
 #include "shim/engine/lock.h"
 
@@ -24,8 +24,10 @@ static _Thread_local struct ranked held[HELD_MAX];
 static _Thread_local unsigned held_count;
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __real_pthread_mutex_trylock(pthread_mutex_t *mutex);
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
 /* The place of a lock, or the free one where it goes. */
@@ -90,6 +92,15 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	lock_order_acquire(mutex);
 	return __real_pthread_mutex_lock(mutex);
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	int busy = __real_pthread_mutex_trylock(mutex);
+
+	if (!busy)
+		lock_order_acquire(mutex);
+	return busy;
 }
 
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
