@@ -110,6 +110,11 @@ void cublas_warm(const struct worker *w, uint32_t major)
 	plain_warm(w, &cublas_plain, major);
 }
 
+void cublas_forget(uint16_t context)
+{
+	plain_forget(&cublas_plain, context);
+}
+
 /* learned 1280 */
 static CUresult run_cublasNrm2Ex(struct worker *w, struct request *r)
 {

@@ -42,6 +42,11 @@ void cublaslt_warm(const struct worker *w, uint32_t major)
 	plain_warm(w, &cublaslt_plain, major);
 }
 
+void cublaslt_forget(uint16_t context)
+{
+	plain_forget(&cublaslt_plain, context);
+}
+
 static const struct serve_entry entries[] = {
 	[OP_cublasLtMatmul - 2000] = {OP_cublasLtMatmul, sizeof(struct wire_cublasLtMatmul),
 		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, serve_cublasLtMatmul,

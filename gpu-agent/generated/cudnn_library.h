@@ -32,6 +32,7 @@ static inline const struct cudnn_library *cudnn_library_of(const struct agent_co
 		sizeof(struct cudnn_library));
 }
 
+extern const struct plain_library cudnn_plain; /* its stanza's */
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cudnn_serve_find(uint16_t op);
 
@@ -41,6 +42,7 @@ typedef cudnnStatus_t (*cudnn_run)(struct cudnn_frame *f);
 cudnn_run cudnn_run_of(uint16_t op);
 
 /* Those written by hand. */
+CUresult serve_cudnnCreate(struct worker *w, struct request *r);
 cudnnStatus_t run_cudnnBackendExecute(struct cudnn_frame *f);
 cudnnStatus_t run_cudnnSetDropoutDescriptor(struct cudnn_frame *f);
 cudnnStatus_t run_cudnnGetRNNWeightParams(struct cudnn_frame *f);

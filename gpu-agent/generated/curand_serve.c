@@ -44,6 +44,11 @@ void curand_warm(const struct worker *w, uint32_t major)
 	plain_warm(w, &curand_plain, major);
 }
 
+void curand_forget(uint16_t context)
+{
+	plain_forget(&curand_plain, context);
+}
+
 /* call 2500 */
 static CUresult run_curandCreateGenerator(struct worker *w, struct request *r)
 {

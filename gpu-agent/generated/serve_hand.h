@@ -42,8 +42,6 @@ CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaVmmMap(struct worker *w, struct request *r);
 CUresult serve_vcudaVmmRelease(struct worker *w, struct request *r);
 CUresult serve_vcudaVmmUnmap(struct worker *w, struct request *r);
-CUresult serve_vcudaCudnnOpen(struct worker *w, struct request *r);
-CUresult serve_vcudaCudnnClose(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnVersion(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r);
 CUresult serve_vcudaCudnnPlanClose(struct worker *w, struct request *r);

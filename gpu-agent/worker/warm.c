@@ -9,6 +9,13 @@ static void (*const warm[AGENT_LIBRARIES])(const struct worker *w, uint32_t majo
 #undef LIBRARY_ROW
 };
 
+void warm_forget(uint16_t context)
+{
+#define LIBRARY_ROW(id, family, ...) family##_forget(context);
+#include "gpu-agent/generated/libraries.inc"
+#undef LIBRARY_ROW
+}
+
 void warm_libraries(struct worker *w)
 {
 	uint32_t wanted = w->config->warm_libraries;

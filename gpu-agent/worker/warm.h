@@ -10,10 +10,14 @@
 #include "gpu-agent/worker/worker_state.h"
 
 void warm_libraries(struct worker *w);
+/* A context is going, and with it what the libraries keep for it. It is current. */
+void warm_forget(uint16_t context);
 
 /* FAMILY_warm of each library, for the major that a program asks for; the first device's
- * primary context is current. */
-#define LIBRARY_ROW(id, family, ...) void family##_warm(const struct worker *w, uint32_t major);
+ * primary context is current. And FAMILY_forget of each. */
+#define LIBRARY_ROW(id, family, ...)                                                           \
+	void family##_warm(const struct worker *w, uint32_t major);                            \
+	void family##_forget(uint16_t context);
 #include "gpu-agent/generated/libraries.inc"
 #undef LIBRARY_ROW
 

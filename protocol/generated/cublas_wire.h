@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "protocol/libraries/cublas.h"
+#include "protocol/libraries/plain.h"
 
 /* learned 1280 */
 struct wire_cublasNrm2Ex {

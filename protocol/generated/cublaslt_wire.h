@@ -11,5 +11,6 @@
 #include <stdint.h>
 
 #include "protocol/libraries/cublaslt.h"
+#include "protocol/libraries/plain.h"
 
 #endif

@@ -8,6 +8,8 @@
 #define VCUDA_PROTOCOL_GENERATED_CUDNN_OPS_H
 
 enum cudnn_op {
+	OP_cudnnCreate = 2498,
+	OP_cudnnDestroy = 2499,
 	OP_cudnnBackendExecute = 2100,
 	OP_cudnnTransformTensor = 2101,
 	OP_cudnnTransformTensorEx = 2102,

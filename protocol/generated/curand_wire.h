@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "protocol/libraries/curand.h"
+#include "protocol/libraries/plain.h"
 
 /* call 2500 */
 struct wire_curandCreateGenerator {

@@ -41,8 +41,6 @@ enum vcuda_op {
 	OP_vcudaVmmMap = 57,
 	OP_vcudaVmmRelease = 58,
 	OP_vcudaVmmUnmap = 59,
-	OP_vcudaCudnnOpen = 65,
-	OP_vcudaCudnnClose = 66,
 	OP_vcudaCudnnVersion = 67,
 	OP_vcudaCudnnAsk = 68,
 	OP_vcudaCudnnPlanClose = 69,

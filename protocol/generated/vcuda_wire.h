@@ -361,27 +361,6 @@ struct wire_vcudaVmmUnmap {
 };
 _Static_assert(sizeof(struct wire_vcudaVmmUnmap) == 24, "");
 
-/* call 65 */
-struct wire_vcudaCudnnOpen {
-	uint64_t handle; /* KIND_cudnnHandle, minted by the shim */
-	uint32_t major;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_vcudaCudnnOpen) == 16, "");
-struct wire_vcudaCudnnOpen_reply {
-	uint32_t status;
-	uint32_t version;
-	uint32_t cudart;
-	uint32_t pad_0;
-};
-_Static_assert(sizeof(struct wire_vcudaCudnnOpen_reply) == 16, "");
-
-/* post 66 */
-struct wire_vcudaCudnnClose {
-	uint64_t handle; /* KIND_cudnnHandle, not valid after this */
-};
-_Static_assert(sizeof(struct wire_vcudaCudnnClose) == 8, "");
-
 /* call 67 */
 struct wire_vcudaCudnnVersion {
 	uint32_t major;
@@ -412,11 +391,13 @@ struct wire_vcudaCudnnAsk {
 _Static_assert(sizeof(struct wire_vcudaCudnnAsk) == 64, "");
 struct wire_vcudaCudnnAsk_reply {
 	uint32_t status;
+	uint32_t flags;
 	uint32_t count;
+	uint32_t pad_0;
 	uint64_t total;
 	struct wire_run answer; /* at most 1900 x byte */
 };
-_Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 24, "");
+_Static_assert(sizeof(struct wire_vcudaCudnnAsk_reply) == 32, "");
 
 /* post 69 */
 struct wire_vcudaCudnnPlanClose {
@@ -435,13 +416,15 @@ struct wire_vcudaCudnnFind {
 };
 _Static_assert(sizeof(struct wire_vcudaCudnnFind) == 40, "");
 struct wire_vcudaCudnnFind_reply {
-	uint32_t graph;
 	uint32_t status;
+	uint32_t flags;
+	uint32_t graph;
 	uint32_t count;
 	uint32_t total;
 	struct wire_run answer; /* at most 1900 x byte */
+	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_vcudaCudnnFind_reply) == 24, "");
+_Static_assert(sizeof(struct wire_vcudaCudnnFind_reply) == 32, "");
 
 /* post 75 */
 struct wire_vcudaCaptureBegin {

@@ -14,7 +14,7 @@ VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
-           "keeps", "tells", "asks", "on_host", "sets_stream", "gets_stream",
+           "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
            "overtakes", "aside", "stages")
 
@@ -113,6 +113,8 @@ class Library:
     state: list          # the handle's words that travel with each call
     kept: dict           # those that do not: {name: what a new handle has}
     also: str            # the kind of another library's handles that pass for its own, or ""
+    says: str            # what the front makes of a status for the program, or ""
+    numbered: str        # what the worker makes of the library's for the stanza's numbers, or ""
     told: str            # the function whose number comes back with a new handle, or ""
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
@@ -258,7 +260,7 @@ def parse_type(words, where):
 FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
-LIBRARY_MAY = ("statuses", "state", "kept", "also", "told")
+LIBRARY_MAY = ("statuses", "state", "kept", "also", "says", "numbered", "told")
 
 
 def parse_library(text, family, where):
@@ -279,7 +281,8 @@ def parse_library(text, family, where):
     return Library(family, stem, sonames, said["handle"][0], said["software"][0],
                    tuple(said["version"]), tuple(said["needs"]), said["form"][0],
                    numbers(said.get("statuses", ())), said.get("state", []),
-                   numbers(said.get("kept", ())), *said.get("also", [""]), *said.get("told", [""]),
+                   numbers(said.get("kept", ())),
+                   *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
                    said["name"][0], said["header"][0])
 
 

@@ -3,7 +3,7 @@
 sequence of items (protocol/libraries/cudnn_body.h) that both ends read in the order of the parameters.  Made
 here: stubs for each major, prototypes, the agent's function table and what calls it.
 """
-from . import text
+from . import library, plain, text
 from .agent import functions_list, library_flags, library_opened, members, opener
 from .api import ApiError, abis
 from .shim import version_map
@@ -20,6 +20,7 @@ def files(api, family):
     out = {
         f"{F}_ops.h": ops_header(api),
         f"{F}_api.h": api_header(api),
+        f"{F}_wire.h": plain.wire_header(api, F),
         f"{F}_hand.h": hand_header(api),
         f"{F}_library.h": library_header(api),
         f"{F}_library.c": library_source(api),
@@ -35,6 +36,11 @@ def files(api, family):
 
 def crossing(api):
     return [e for e in api.of(F) if e.op]
+
+
+def items(api):
+    """What crosses as a sequence of items: not what makes or ends a handle."""
+    return [e for e in crossing(api) if not plain.is_framed(e)]
 
 
 def is_handle(param):
@@ -58,7 +64,7 @@ def items_of(entry):
 
 
 def by_hand(entry):
-    return entry.verb == "local" or entry.hand("shim")
+    return not library.is_made(entry) and (entry.verb == "local" or entry.hand("shim"))
 
 
 def ops_header(api):
@@ -84,6 +90,7 @@ def api_header(api):
 def hand_header(api):
     out = text.head(f"What shim/libraries/{F}/ writes by hand.",
                     f"VCUDA_SHIM_GENERATED_{F.upper()}_HAND_H", [f'"protocol/libraries/{F}.h"'])
+    out += f"\nextern const struct library_front {F}_front; /* its stanza's */\n"
     for e in api.of(F):
         if by_hand(e) and e.verb != "refused":
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", items_of(e))
@@ -136,15 +143,21 @@ def stubs(api):
         f"The functions that lib{F} exports, compiled for each major\n"
         f"(shim/libraries/common/stub.h says what a row is).  What crosses is put together with\n"
         f"shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
-        sorted(text.includes(f"{F}_api.h", f"{F}_hand.h", f"{F}_ops.h") +
-               [f'"shim/libraries/{F}/{F}.h"', '"shim/libraries/common/stub.h"']))
-    out += "\n" + text.by_major([(abis(e), stub_of(api, e)) for e in api.of(F)
+        ["<stddef.h>", ""] +
+        sorted(text.includes(*(f"{F}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
+               ['"protocol/wire/handle.h"', f'"shim/libraries/{F}/{F}.h"',
+                '"shim/libraries/common/stub.h"']))
+    out += "\n" + plain.front(api, F) + text.by_major([(abis(e), stub_of(api, e)) for e in api.of(F)
                                  if e.verb != "refused"])
     return out + text.refusals([(e, e.name) for e in api.of(F) if e.verb == "refused"],
                                lambda e, n: text.row("REFUSED", F, e.result, n) + "\n")
 
 
 def stub_of(api, e):
+    if library.is_made(e):
+        return "\n" + plain.local_stub(e)
+    if plain.is_framed(e):
+        return f"\n/* {e.verb} {e.op} */\n" + plain.stub(api, e)
     if not by_hand(e):
         return f"\n/* {e.verb} {e.op} */\n" + stub(api, e)
     form = "STUB_TOLD" if e.result == f"{F}Status_t" else "STUB"
@@ -163,6 +176,7 @@ def library_header(api):
                     ['"common/error.h"', '"gpu-agent/probe/library.h"', '"gpu-agent/worker/worker.h"'] + text.includes(f"{F}_api.h"))
     out += f"\nstruct {F}_library {{\n\tvoid *library;\n" + members(f"{F}_library.inc")
     out += "};\n\n" + library_opened(F)
+    out += f"extern const struct plain_library {F}_plain; /* its stanza's */\n"
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{F}_serve_find(uint16_t op);\n\n"
     out += f"struct {F}_frame;\n"
@@ -172,7 +186,8 @@ def library_header(api):
     out += "/* Those written by hand. */\n"
     for e in crossing(api):
         if e.hand("agent"):
-            out += f"{F}Status_t run_{e.name}(struct {F}_frame *f);\n"
+            out += f"CUresult serve_{e.name}(struct worker *w, struct request *r);\n" \
+                if plain.is_framed(e) else f"{F}Status_t run_{e.name}(struct {F}_frame *f);\n"
     return out + "\n#endif\n"
 
 
@@ -232,9 +247,13 @@ def serve_source(api):
     out = text.head(
         f"What calls the agent's lib{F}: each takes the call's items in the order in which the stub\n"
         f"put them (gpu-agent/worker/libraries/{F}/{F}.h), refuses once, and calls.", None,
-        [f'"gpu-agent/worker/libraries/{F}/{F}.h"', '"gpu-agent/worker/worker.h"'] +
-        text.includes(f"{F}_library.h", f"{F}_ops.h")) + "\n"
-    every = crossing(api)
+        ['"gpu-agent/worker/libraries/common/plain.h"', f'"gpu-agent/worker/libraries/{F}/{F}.h"',
+         '"gpu-agent/worker/worker.h"'] +
+        text.includes(*(f"{F}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
+    every = items(api)
+    out += plain.glue(api, F)
+    named = [e for e in crossing(api) if plain.is_framed(e)]
+    out += "".join(plain.serve_one(api, e) for e in named if not e.hand("agent"))
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
     out += f"static const {F}_run runs[] = {{\n"
     out += "".join(text.wrap(f"\t[OP_{e.name} - {first}] =", [f"run_{e.name}"], ",") + "\n"
@@ -247,6 +266,7 @@ def serve_source(api):
         out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
                          [f"OP_{e.name}", f"sizeof(struct {F}_body)", reply, library_flags(e),
                           f"{F}_serve", f'"{e.name}"'], "},", "\t\t") + "\n"
+    out += "".join(plain.row(e, first) for e in named)
     out += "};\n\n"
     out += text.prototype("const struct serve_entry *", f"{F}_serve_find", ["uint16_t op"], "")
     return out + f"""

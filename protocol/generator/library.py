@@ -102,8 +102,7 @@ def hand_header(api, family):
     out = text.head(f"What shim/libraries/{family}/ writes by hand.",
                     f"VCUDA_SHIM_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/libraries/{family}.h"'])
-    if api.libraries[family].form == "plain":
-        out += f"\nextern const struct library_front {family}_front; /* its stanza's */\n"
+    out += f"\nextern const struct library_front {family}_front; /* its stanza's */\n"
     for e in api.of(family):
         if (e.verb == "local" or e.hand("shim")) and not is_made(e):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
@@ -196,8 +195,7 @@ def library_header(api, family):
     out += "};\n\n" + library_opened(family)
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
-    if api.libraries[family].form == "plain":
-        out += f"extern const struct plain_library {family}_plain; /* its stanza's */\n"
+    out += f"extern const struct plain_library {family}_plain; /* its stanza's */\n"
     hand = [e for e in crossing(api, family) if by_hand(e)]
     out += f"\n/* Written by hand in gpu-agent/worker/libraries/{family}. */\n" if hand else ""
     for e in hand:

@@ -31,6 +31,13 @@ def is_hand(entry):
     return entry.hand("shim") or entry.hand("agent")
 
 
+def is_framed(entry):
+    """Whether its frame is one of these, and what makes it is generated."""
+    if entry.library.form == "content":
+        return marked(entry, "new") or marked(entry, "gone")
+    return not is_hand(entry)
+
+
 def made_by(api, family, mark):
     """What makes a handle (new), or destroys it (gone)."""
     return next(e for e in api.of(family) if marked(e, mark))
@@ -75,10 +82,10 @@ def wire_header(api, family):
         f"Bodies of {family}.api's frames: the handle's state, what the call is learned by, the rest.\n"
         "KEY_NAME: where the second part ends.  A call whose fields are another's shares its structs.",
         f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
-        ["<stdint.h>", "", f'"protocol/libraries/{family}.h"'])
+        ["<stdint.h>", "", f'"protocol/libraries/{family}.h"', '"protocol/libraries/plain.h"'])
     first = {}
     for e in crossing(api, family):
-        if is_hand(e):
+        if not is_framed(e):
             continue
         key, rest = fields(api, e)
         body = [Field("state", "struct library_state", 32, 8)] + key + rest
@@ -119,6 +126,7 @@ def front(api, family):
     out += f"\t.logged_once = &missing,\n"
     out += "\t.version = &opened_version,\n" if one.told else ""
     out += f"\t.pointer_mode = {word(one, 'pointer_mode')},\n\t.on_host = {word(one, 'on_host')},\n"
+    out += f"\t.says = {one.says},\n" if one.says else ""
     out += statuses(one, "\t")
     kept = [f"[{i}] = {value}" for i, value in enumerate(one.kept.values()) if value]
     out += text.wrap("\t.kept = {", kept, "},") + "\n" if kept else ""
@@ -173,6 +181,8 @@ def stub(api, entry):
     out += f"\tstruct wire_{entry.name} body = {{\n" + text.wrap("\t\t", init, ",", "\t\t") + "\n\t};\n" \
         if init else f"\tstruct wire_{entry.name} body = {{0}};\n"
     out += f"\tstruct wire_{entry.name}_reply reply;\n\tint status;\n" if back else ""
+    if entry.has("null_too"):
+        out += f"\n\tif (!{handle.name}) {{\n\t\tvcuda_count(CALL_{entry.name});\n\t\treturn 0;\n\t}}"
     out += "\n" + text.wrap("\tvcuda_library_begin(", [
         "&call", f"&{f}_front", f"CALL_{entry.name}", "NULL" if made else handle.name,
         "&body.state"], ");") + "\n" + puts(entry)
@@ -296,19 +306,24 @@ def set_words(family, entries):
 
 
 def glue(api, family):
-    """What plain.c asks of the library."""
+    """What plain.c asks of the library.  One of form content has a FAMILY_warm and a FAMILY_forget of its
+    own."""
     one, entries = api.libraries[family], api.of(family)
     gone, made = (made_by(api, family, mark) for mark in ("gone", "new"))
     table = f"((const struct {family}_library *)l)"
+
+    def numbered(status):
+        return f"{one.numbered}(l, {status})" if one.numbered else status
+
     out = function("int", "open_library", ["void *l", "const char *path", "struct error *error"],
                    f"\treturn {family}_library_open(l, path, error);\n")
     rows = ""
     if gone.op:
         stream = next(e for e in entries if e.has("sets_stream"))
         out += function("int", "destroy", ["const void *l", "void *handle"],
-                        f"\treturn {table}->{gone.name}(handle);\n")
+                        f"\treturn {numbered(f'{table}->{gone.name}(handle)')};\n")
         out += function("int", "set_stream", ["const void *l", "void *handle", "CUstream stream"],
-                        f"\treturn {table}->{stream.name}(handle, stream);\n")
+                        f"\treturn {numbered(f'{table}->{stream.name}(handle, stream)')};\n")
         rows = "\t.destroy = destroy,\n\t.set_stream = set_stream,\n"
     else:  # the agent has one for each context
         out += "static struct plain_shared shared[LIBRARY_MAJORS * CONTEXT_MAX];\n\n"
@@ -331,11 +346,17 @@ def glue(api, family):
 {rows}"""
     out += "\t.set_word = set_word,\n\t.get_word = get_word,\n" if state else ""
     out += "\t.version = version,\n" if one.told else ""
-    return out + f"""}};
-
-void {family}_warm(const struct worker *w, uint32_t major)
+    out += "};\n\n"
+    if one.form == "content":
+        return out
+    return out + f"""void {family}_warm(const struct worker *w, uint32_t major)
 {{
 	plain_warm(w, &{family}_plain, major);
+}}
+
+void {family}_forget(uint16_t context)
+{{
+	plain_forget(&{family}_plain, context);
 }}
 
 """
@@ -430,6 +451,13 @@ def answered(e):
         else "sizeof(struct library_reply)"
 
 
+def row(e, first):
+    half = "serve" if is_hand(e) else "run"
+    return text.wrap(f"\t[OP_{e.name} - {first}] = {{",
+                     [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", answered(e), flags(e),
+                      f"{half}_{e.name}", f'"{e.name}"'], "},", "\t\t") + "\n"
+
+
 def serve_source(api, family):
     first = api.ops[family][0]
     out = text.head(
@@ -441,9 +469,5 @@ def serve_source(api, family):
     out += glue(api, family)
     out += "".join(serve_one(api, e) for e in every if not is_hand(e))
     out += "static const struct serve_entry entries[] = {\n"
-    for e in every:
-        half = "serve" if is_hand(e) else "run"
-        out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
-                         [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", answered(e), flags(e),
-                          f"{half}_{e.name}", f'"{e.name}"'], "},", "\t\t") + "\n"
+    out += "".join(row(e, first) for e in every)
     return out + "};\n\n" + library.finder(family, first)

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "protocol/libraries/cudnn.h"
+#include "protocol/libraries/plain.h"
 
 struct cudnn_body {
 	uint64_t handle; /* KIND_cudnnHandle */
@@ -43,13 +44,11 @@ _Static_assert(sizeof(struct cudnn_body) == 24, "");
 
 /* Statuses on the wire are numbered as in cuDNN 9. */
 struct cudnn_reply {
-	uint32_t status;
-	uint32_t words; /* of what hand-written calls put into `out` */
+	struct library_reply first;
 	uint64_t out[CUDNN_OUTS];
 };
 struct cudnn_perf_reply {
-	uint32_t status;
-	uint32_t words;
+	struct library_reply first;
 	uint64_t out[CUDNN_OUTS];
 	struct cudnn_perf perf[CUDNN_PERFS];
 };

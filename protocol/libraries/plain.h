@@ -51,6 +51,7 @@ struct library_statuses {
 	int lost;    /* the session is lost, or an earlier call failed */
 	int missing; /* there is no GPU, or the agent lacks the library */
 	/* 0: it has no number for … */
+	int null;	  /* no place for a handle */
 	int invalid;	  /* an argument that is refused */
 	int unsupported;  /* what the agent's library lacks */
 	int internal;	  /* a fault inside of it */

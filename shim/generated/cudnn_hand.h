@@ -9,6 +9,8 @@
 
 #include "protocol/libraries/cudnn.h"
 
+extern const struct library_front cudnn_front; /* its stanza's */
+
 size_t hand_cudnnGetVersion(void);
 size_t hand_cudnnGetMaxDeviceVersion(void);
 size_t hand_cudnnGetCudartVersion(void);
@@ -17,10 +19,6 @@ void hand_cudnnGetLastErrorString(char *message, size_t max_size);
 cudnnStatus_t hand_cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t *rstatus,
 		cudnnErrQueryMode_t mode, cudnnRuntimeTag_t *tag);
 cudnnStatus_t hand_cudnnGetProperty(libraryPropertyType type, int *value);
-cudnnStatus_t hand_cudnnCreate(cudnnHandle_t *handle);
-cudnnStatus_t hand_cudnnDestroy(cudnnHandle_t handle);
-cudnnStatus_t hand_cudnnSetStream(cudnnHandle_t handle, cudaStream_t streamId);
-cudnnStatus_t hand_cudnnGetStream(cudnnHandle_t handle, cudaStream_t *streamId);
 cudnnStatus_t hand_cudnnSetCallback(unsigned mask, void *udata, cudnnCallback_t fptr);
 cudnnStatus_t hand_cudnnGetCallback(unsigned *mask, void **udata, cudnnCallback_t *fptr);
 cudnnStatus_t hand_cudnnGraphVersionCheck(void);

@@ -13,6 +13,7 @@
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/generated/cudnn_ops.h"
+#include "protocol/generated/cudnn_wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -309,13 +310,13 @@ static void start(void)
 			 .attribute = CUDNN_ASK_NOTHING,
 			 .tree_bytes = sizeof(tree),
 			 .tree = {sizeof(ask.fixed), sizeof(tree)}}};
-	struct wire_vcudaCudnnOpen open = {.handle = handle, .major = 9};
+	struct wire_cudnnCreate create = {.state.handle = handle, .major = 9};
 
 	memcpy(ask.tree, tree, sizeof(tree));
 	worker.config = &config;
 	worker.contexts[1] = (CUcontext)&worker;
-	if (serve(serve_vcudaCudnnOpen, OP_vcudaCudnnOpen, FRAME_CALL, &open, sizeof(open),
-		    sizeof(struct wire_vcudaCudnnOpen_reply)) ||
+	if (serve(serve_cudnnCreate, OP_cudnnCreate, FRAME_CALL, &create, sizeof(create),
+		    sizeof(struct library_opened)) ||
 		serve(serve_vcudaCudnnAsk, OP_vcudaCudnnAsk, FRAME_CALL, &ask, sizeof(ask),
 			sizeof(struct wire_vcudaCudnnAsk_reply)) ||
 		((struct wire_vcudaCudnnAsk_reply *)(void *)answer)->status)

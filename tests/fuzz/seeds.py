@@ -113,7 +113,7 @@ def value(name, field, kind, comment):
     if lower in ("lda", "ldb", "ldc", "ldd", "m", "n", "k"):
         return 4
     if lower == "major":
-        return 9 if "Cudnn" in name else 10 if name.startswith("curand") else 13
+        return 9 if "cudnn" in name.lower() else 10 if name.startswith("curand") else 13
     if lower == "count" or lower.endswith("_bytes"):
         return 0
     return 1
@@ -134,7 +134,8 @@ def pack(name, values=None, runs=None):
         elif kind == "struct frame_destination":
             head += struct.pack("<IIQ", 0, 0, 0)
         elif kind == "struct library_state":
-            one, first = ("curandGenerator", 101) if name.startswith("curand") else ("cublasHandle", 0)
+            one, first = ("curandGenerator", 101) if name.startswith("curand") else \
+                ("cudnnHandle" if name.startswith("cudnn") else "cublasHandle", 0)
             head += struct.pack("<QQIIII", handle(one), handle("CUstream"), first, 0, 0, 0)
         elif kind.startswith("struct "):
             head += bytes(max(0, size - len(head)))
@@ -215,8 +216,8 @@ def before(name):
         out += say("cublasCreate_v2", {"major": 13}, kind=CALL)
     if name.startswith("curand") and not name.startswith("curandCreateGenerator"):
         out += say("curandCreateGenerator", {"major": 10, "rng_type": 101}, kind=CALL)
-    if name.startswith("cudnn") or "Cudnn" in name:
-        out += say("vcudaCudnnOpen", {"handle": handle("cudnnHandle"), "major": 9}, kind=CALL)
+    if (name.startswith("cudnn") and name != "cudnnCreate") or "Cudnn" in name:
+        out += say("cudnnCreate", {"major": 9}, kind=CALL)
     return out
 
 

@@ -16,6 +16,7 @@
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
+#include "protocol/generated/cudnn_wire.h"
 #include "protocol/libraries/cudnn_found.h"
 
 enum { RESULTS = 40, KNOBS = 12 };
@@ -281,13 +282,13 @@ static uint32_t ask_plan(uint32_t uid, uint32_t number)
 
 static int start(void **state)
 {
-	struct wire_vcudaCudnnOpen open = {.handle = handle, .major = 9};
+	struct wire_cudnnCreate create = {.state.handle = handle, .major = 9};
 
 	(void)state;
 	worker.config = &config;
 	worker.contexts[1] = (CUcontext)&worker;
-	return (int)serve(serve_vcudaCudnnOpen, &open, sizeof(open),
-		sizeof(struct wire_vcudaCudnnOpen_reply));
+	return (int)serve(
+		serve_cudnnCreate, &create, sizeof(create), sizeof(struct library_opened));
 }
 
 static void a_search_is_read_once(void **state)

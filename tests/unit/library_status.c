@@ -12,7 +12,7 @@
 
 #include "protocol/libraries/plain.h"
 
-/* As cublas.api and curand.api have them. */
+/* As cublas.api, curand.api and cudnn.api have them. */
 static const struct library_statuses many = {.handle = 1,
 	.memory = 3,
 	.lost = 13,
@@ -24,6 +24,14 @@ static const struct library_statuses many = {.handle = 1,
 	.mapping = 11};
 static const struct library_statuses few = {
 	.handle = 101, .memory = 102, .lost = 202, .missing = 203};
+static const struct library_statuses ranges = {.handle = 2000,
+	.memory = 4003,
+	.lost = 5000,
+	.missing = 1001,
+	.null = 2002,
+	.invalid = 2000,
+	.unsupported = 3000,
+	.internal = 4000};
 
 static int posted(const struct library_statuses *s, int status)
 {
@@ -38,6 +46,10 @@ static void test_posted(void **state)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		assert_int_equal(posted(&many, own[i]), own[i]);
 	assert_int_equal(posted(&many, 16), 13); /* CUBLAS_STATUS_LICENSE_ERROR */
+	for (int status = 2000; status <= 5000; status += 1000)
+		assert_int_equal(posted(&ranges, status), status);
+	assert_int_equal(posted(&ranges, 1001), 1001);
+	assert_int_equal(posted(&ranges, 4003), 4003);
 	assert_int_equal(posted(&few, 0), 0);
 	assert_int_equal(posted(&few, 102), 102);
 	assert_int_equal(posted(&few, 203), 203);

@@ -12,10 +12,10 @@
 #include "gpu-agent/worker/extra.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
-#include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 
 CUresult serve_vcudaContextCreate(struct worker *w, struct request *r)
@@ -66,7 +66,7 @@ static void context_forget(struct worker *w, uint16_t context)
 	}
 	/* cuModuleUnload wants it, and the poll may have left another. */
 	worker_use(w, context);
-	cudnn_forget(context);
+	warm_forget(context);
 	for (uint32_t i = 0; i < w->name_count; i++) {
 		struct name *name = &w->names[i];
 

@@ -236,8 +236,13 @@ static struct library_handle *library_new(struct library_call *call, bool on_hos
 	return NULL;
 }
 
-EXPORT int vcuda_library_create(struct library_call *call, uint16_t op, void *body,
-	size_t body_bytes, const char *name, bool on_host, void **handle)
+static int library_says_of(const struct library_front *front, int status)
+{
+	return front->says ? front->says(status) : status;
+}
+
+static int library_make(struct library_call *call, uint16_t op, void *body, size_t body_bytes,
+	const char *name, bool on_host, void **handle)
 {
 	const struct library_front *front = call->front;
 	struct library_opened opened = {0};
@@ -245,9 +250,8 @@ EXPORT int vcuda_library_create(struct library_call *call, uint16_t op, void *bo
 	CUresult asked;
 	int status;
 
-	vcuda_count(call->number);
 	if (!handle)
-		return library_invalid(front);
+		return front->statuses.null ? front->statuses.null : library_invalid(front);
 	status = front_status(front, vcuda_front_context());
 	if (status)
 		return status;
@@ -272,14 +276,24 @@ EXPORT int vcuda_library_create(struct library_call *call, uint16_t op, void *bo
 	return 0;
 }
 
+EXPORT int vcuda_library_create(struct library_call *call, uint16_t op, void *body,
+	size_t body_bytes, const char *name, bool on_host, void **handle)
+{
+	vcuda_count(call->number);
+	return library_says_of(
+		call->front, library_make(call, op, body, body_bytes, name, on_host, handle));
+}
+
 EXPORT int vcuda_library_destroy(
 	struct library_call *call, uint16_t op, void *body, size_t body_bytes)
 {
+	const struct library_front *front = call->front;
+
 	vcuda_count(call->number);
 	if (call->status || !vcuda_front_release(call->handle->state.handle))
-		return call->front->statuses.handle;
+		return library_says_of(front, front->statuses.handle);
 	free(call->handle);
-	return front_status(call->front, front_post(op, body, body_bytes));
+	return library_says_of(front, front_status(front, front_post(op, body, body_bytes)));
 }
 
 EXPORT int vcuda_library_opened(const struct library_front *front, uint16_t op, uint32_t major,
@@ -344,9 +358,9 @@ EXPORT int vcuda_library_stream_set(
 
 	vcuda_count(number);
 	if (!h)
-		return front->statuses.handle;
+		return library_says_of(front, front->statuses.handle);
 	h->stream = stream;
-	return 0;
+	return library_says_of(front, 0);
 }
 
 EXPORT int vcuda_library_stream_get(
@@ -356,11 +370,11 @@ EXPORT int vcuda_library_stream_get(
 
 	vcuda_count(number);
 	if (!h)
-		return front->statuses.handle;
+		return library_says_of(front, front->statuses.handle);
 	if (!stream)
-		return library_invalid(front);
+		return library_says_of(front, library_invalid(front));
 	*stream = h->stream;
-	return 0;
+	return library_says_of(front, 0);
 }
 
 EXPORT int vcuda_library_word_set(const struct library_front *front, unsigned number,

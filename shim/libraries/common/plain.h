@@ -24,6 +24,8 @@ struct library_front {
 	uint32_t pointer_mode; /* the word of the state that is one, or LIBRARY_NO_WORD */
 	uint32_t on_host;      /* the word that says that the handle fills memory of the
 				  program, or LIBRARY_NO_WORD */
+	/* Makes what a handle is made, ended or set with the program's status; NULL: it is. */
+	int (*says)(int status);
 	struct library_statuses statuses;
 	uint64_t kept[LIBRARY_KEPT]; /* of a new handle */
 };

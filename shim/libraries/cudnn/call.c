@@ -4,12 +4,12 @@
  */
 #include <string.h>
 
-#include "protocol/wire/handle.h"
+#include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/cudnn/cudnn.h"
 
-struct cudnn_handle *cudnn_find(cudnnHandle_t handle)
+struct library_handle *cudnn_find(cudnnHandle_t handle)
 {
-	return vcuda_front_object((uint64_t)(uintptr_t)handle, KIND_cudnnHandle);
+	return vcuda_library_find(&cudnn_front, handle);
 }
 
 static void fault(struct cudnn_call *call, cudnnStatus_t status, const char *text)
@@ -294,14 +294,14 @@ cudnnStatus_t cudnn_exchange(struct cudnn_call *call, void *reply, size_t reply_
 		.reply = reply,
 		.reply_bytes = reply_bytes,
 	};
+	struct library_reply first;
 	cudnnStatus_t status;
-	uint32_t first = 0;
 
 	memset(reply, 0, reply_bytes);
 	if (call->status)
 		return call->status;
 	*head = (struct cudnn_body){
-		.handle = call->handle->number,
+		.handle = call->handle->state.handle,
 		.plain_bytes = call->plain_bytes,
 		.key_words = call->key_words,
 	};
@@ -316,7 +316,7 @@ cudnnStatus_t cudnn_exchange(struct cudnn_call *call, void *reply, size_t reply_
 	}
 	status = cudnn_status(vcuda_front_send(&frame));
 	memcpy(&first, reply, sizeof(first));
-	call->status = status ? status : (cudnnStatus_t)first;
+	call->status = status ? status : cudnn_answered((int)first.status);
 	return call->status;
 }
 

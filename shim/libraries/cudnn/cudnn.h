@@ -20,14 +20,9 @@
 
 #include "protocol/libraries/cudnn.h"
 #include "protocol/libraries/cudnn_body.h"
-#include "shim/libraries/common/front.h"
+#include "shim/libraries/common/plain.h"
 
 /* VCUDA_ABI: 8 or 9, whichever this front stands for. */
-
-struct cudnn_handle {
-	uint64_t number;
-	CUstream stream;
-};
 
 /* What every cudnn…Descriptor_t of the descriptor API points to. */
 struct cudnn_descriptor {
@@ -44,7 +39,7 @@ enum cudnn_verb { CUDNN_CACHED, CUDNN_LEARNED, CUDNN_CALL };
 
 /* A call under construction, on the caller's stack. */
 struct cudnn_call {
-	struct cudnn_handle *handle;
+	struct library_handle *handle;
 	unsigned call;
 	uint16_t op;
 	enum cudnn_verb verb;
@@ -96,7 +91,7 @@ cudnnStatus_t cudnn_send(struct cudnn_call *call);
 cudnnStatus_t cudnn_exchange(struct cudnn_call *call, void *reply, size_t reply_bytes);
 
 /* NULL: not a handle of this front. */
-struct cudnn_handle *cudnn_find(cudnnHandle_t handle);
+struct library_handle *cudnn_find(cudnnHandle_t handle);
 
 /* NULL: no descriptor of that kind. */
 struct cudnn_descriptor *cudnn_descriptor_of(const void *descriptor, uint32_t kind);
@@ -116,8 +111,12 @@ uint32_t cudnn_label_count(cudnnTensorDescriptor_t probabilities, const int *len
 
 /* What the driver front and the session say, as a status of cuDNN. */
 cudnnStatus_t cudnn_status(CUresult status);
+/* The status in an answer; the text of a fault inside of the library is kept. */
+cudnnStatus_t cudnn_answered(int status);
 cudnnStatus_t cudnn_refused(unsigned call, const char *name, const char *reason);
 void cudnn_count(unsigned call);
+/* Of a handle that is made, ended or set: as the app numbers it, its text kept. */
+int cudnn_says(int status);
 /* Keeps `text` for cudnnGetLastErrorString; returns `status`. */
 cudnnStatus_t cudnn_fault(cudnnStatus_t status, const char *text);
 

@@ -3,7 +3,7 @@
  * Statuses, their texts, and what the library says of itself. Its version is the agent's once
  * the program has started CUDA; before that, the newest that this front stands for.
  */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "shim/generated/cudnn_hand.h"
@@ -25,32 +25,54 @@ cudnnStatus_t cudnn_fault(cudnnStatus_t status, const char *text)
 	return status;
 }
 
-/* What gpu-agent/worker/libraries/cudnn/cudnn.c makes of cuDNN's statuses where a post failed,
- * and the session's. */
+/* What there is to say of a status that the front made of a CUresult. */
+static const char *text_of(cudnnStatus_t status)
+{
+	switch (status) {
+	case CUDNN_STATUS_BAD_PARAM: return "the agent refused an argument";
+	case CUDNN_STATUS_ALLOC_FAILED: return "out of memory";
+	case CUDNN_STATUS_NOT_SUPPORTED: return "not supported by the agent's cuDNN";
+	case CUDNN_STATUS_INTERNAL_ERROR: return "the agent's cuDNN failed inside";
+	case CUDNN_STATUS_NOT_INITIALIZED: return "no GPU, or no context";
+	default: return "an earlier call failed on the GPU";
+	}
+}
+
 cudnnStatus_t cudnn_status(CUresult status)
 {
-	switch ((int)status) {
-	case CUDA_SUCCESS: return CUDNN_STATUS_SUCCESS;
-	case CUDA_ERROR_INVALID_VALUE:
-	case CUDA_ERROR_INVALID_HANDLE:
-		return cudnn_fault(CUDNN_STATUS_BAD_PARAM, "the agent refused an argument");
-	case CUDA_ERROR_OUT_OF_MEMORY:
-		return cudnn_fault(CUDNN_STATUS_ALLOC_FAILED, "out of memory");
-	case CUDA_ERROR_NOT_SUPPORTED:
-		return cudnn_fault(
-			CUDNN_STATUS_NOT_SUPPORTED, "not supported by the agent's cuDNN");
-	case CUDA_ERROR_OPERATING_SYSTEM:
-		return cudnn_fault(
-			CUDNN_STATUS_INTERNAL_ERROR, "the agent's cuDNN failed inside");
-	case CUDA_ERROR_NOT_INITIALIZED:
-	case CUDA_ERROR_NO_DEVICE:
-	case CUDA_ERROR_INVALID_CONTEXT:
-	case CUDA_ERROR_SYSTEM_NOT_READY:
-		return cudnn_fault(CUDNN_STATUS_NOT_INITIALIZED, "no GPU, or no context");
+	int own = front_status(&cudnn_front, status);
+
+	return own ? cudnn_fault(own, text_of(own)) : CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnn_answered(int status)
+{
+	if (status / 1000 != CUDNN_STATUS_INTERNAL_ERROR / 1000)
+		return status;
+	return cudnn_fault(status,
+		text_of(status == CUDNN_STATUS_ALLOC_FAILED ? CUDNN_STATUS_ALLOC_FAILED
+							    : CUDNN_STATUS_INTERNAL_ERROR));
+}
+
+int cudnn_says(int status)
+{
+	char text[96];
+
+	switch (status) {
+	case CUDNN_STATUS_SUCCESS: break;
+	case CUDNN_STATUS_NOT_INITIALIZED:
+		snprintf(text, sizeof(text),
+			"no GPU, or the agent has no usable libcudnn.so.%d (its log says more)",
+			VCUDA_ABI);
+		cudnn_fault(status, text);
+		break;
+	case CUDNN_STATUS_BAD_PARAM: cudnn_fault(status, "no handle of cuDNN"); break;
+	case CUDNN_STATUS_BAD_PARAM_NULL_POINTER: cudnn_fault(status, "handle is NULL"); break;
 	default:
-		return cudnn_fault(
-			CUDNN_STATUS_EXECUTION_FAILED, "an earlier call failed on the GPU");
+		snprintf(text, sizeof(text), "status %d of the agent's cuDNN", status);
+		cudnn_fault(status, text);
 	}
+	return cudnn_told(status);
 }
 
 cudnnStatus_t cudnn_refused(unsigned call, const char *name, const char *reason)

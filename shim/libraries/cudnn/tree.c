@@ -199,11 +199,12 @@ cudnnStatus_t backend_read(struct backend *b, const uint32_t *words, uint32_t co
 
 static cudnnStatus_t handle_of(const struct tree *tree, uint64_t *number)
 {
-	struct cudnn_handle *handle = cudnn_find((cudnnHandle_t)(uintptr_t)tree->handle);
+	const struct library_handle *handle =
+		cudnn_find((cudnnHandle_t)(uintptr_t)tree->handle);
 
 	if (!handle)
 		return cudnn_fault(CUDNN_STATUS_BAD_PARAM, "a graph without a handle of cuDNN");
-	*number = handle->number;
+	*number = handle->state.handle;
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -222,6 +223,7 @@ static cudnnStatus_t send(struct front_frame *frame, const void *own, uint32_t f
 	memcpy(body + fixed, digest, 32);
 	memcpy(body + fixed + 32, tree->words, bytes);
 	frame->call = FRONT_COUNTED;
+	frame->status_first = true;
 	frame->stream_at = FRONT_NO_STREAM;
 	frame->key_to = fixed + 32;
 	frame->body = body;
@@ -312,6 +314,8 @@ static cudnnStatus_t send_find(
 
 	if (!status)
 		status = send(&frame, &body, sizeof(body), tree, digest);
+	if (!status && reply.fixed.flags & LIBRARY_PASSING)
+		status = cudnn_answered((int)reply.fixed.status);
 	if (status)
 		return status;
 	found->graph = (cudnnStatus_t)reply.fixed.graph;

@@ -131,6 +131,12 @@ static int plain_set(struct plain_served *s, CUstream stream, const uint32_t *wo
 	return status;
 }
 
+void plain_forget(const struct plain_library *of, uint16_t context)
+{
+	for (uint32_t i = 0; of->shared && i < LIBRARY_MAJORS; i++)
+		of->shared[i * CONTEXT_MAX + context].context = NULL;
+}
+
 struct plain_served *plain_use(struct worker *w, struct request *r,
 	const struct plain_library *of, const struct library_state *state)
 {

@@ -54,6 +54,8 @@ struct plain_served {
 
 /* Opens it in a worker that waits for its session. */
 void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t major);
+/* A context is going: what was kept for it goes. It is current. */
+void plain_forget(const struct plain_library *of, uint16_t context);
 /* The library's functions; NULL where there is none: r->refused or the answer says so. */
 const void *plain_open(
 	struct worker *w, struct request *r, const struct plain_library *of, uint32_t major);

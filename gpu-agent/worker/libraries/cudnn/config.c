@@ -61,14 +61,14 @@ static cudnnStatus_t config_get(const struct cudnn_config_reader *r,
 	int64_t *count, void *to)
 {
 	*count = 0;
-	return cudnn_nine(r->f->served, r->f->library->cudnnBackendGetAttribute(
-						from, (int)name, (int)type, most, count, to));
+	return cudnn_nine(r->f->library, r->f->library->cudnnBackendGetAttribute(
+						 from, (int)name, (int)type, most, count, to));
 }
 
 static cudnnStatus_t config_new(const struct cudnn_config_reader *r, uint32_t type,
 	cudnnBackendDescriptor_t *descriptor)
 {
-	return cudnn_nine(r->f->served,
+	return cudnn_nine(r->f->library,
 		r->f->library->cudnnBackendCreateDescriptor((int)type, descriptor));
 }
 

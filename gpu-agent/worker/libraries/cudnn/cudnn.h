@@ -11,25 +11,16 @@
 #ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H
 #define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUDNN_CUDNN_H
 
+#include "gpu-agent/worker/libraries/common/plain.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/cudnn.h"
 #include "protocol/libraries/cudnn_body.h"
 #include "gpu-agent/generated/cudnn_library.h"
 
-struct cudnn_served {
-	cudnnHandle_t handle;
-	const struct cudnn_library *library;
-	uint32_t major; /* the library's */
-	CUstream stream;
-	bool stream_set;
-	uint16_t context;
-};
-
 /* A call that is being served, on the loop's stack. */
 struct cudnn_frame {
 	struct worker *w;
 	struct request *r;
-	const struct cudnn_served *served;
 	const struct cudnn_library *library;
 	cudnnHandle_t handle;
 	cudnnStatus_t status; /* why it was stopped, as in cuDNN 9 */
@@ -45,21 +36,18 @@ struct cudnn_frame {
 
 /* The library's handle with the stream that came along; refuses what is not one of the
  * session's in this context. */
-struct cudnn_served *cudnn_use(
+struct plain_served *cudnn_use(
 	struct worker *w, struct request *r, uint64_t handle, uint64_t stream);
-/* A library's status as 9 numbers them. */
-cudnnStatus_t cudnn_nine(const struct cudnn_served *served, cudnnStatus_t status);
+/* A status of a library (struct cudnn_library) as 9 numbers them. */
+int cudnn_nine(const void *library, int status);
 /* One of the 4000s: it failed inside (no memory, say) and may succeed another time, so it is no
  * answer to keep. */
 static inline bool cudnn_internal(cudnnStatus_t status)
 {
 	return status / 1000 == 4;
 }
-/* As a CUresult, for posts that failed. */
-CUresult cudnn_result(cudnnStatus_t status);
-
-/* A context is going: what was kept for it goes. It is current. */
-void cudnn_forget(uint16_t context);
+/* It becomes the answer, passing where it is internal; of a post the CUresult. */
+CUresult cudnn_answer(struct request *r, cudnnStatus_t status);
 
 /* In a worker that has no session yet: makes the library ready for the context, which is
  * current (warm.c). */

@@ -430,7 +430,7 @@ void *cudnn_descriptor(struct cudnn_frame *f, const struct cudnn_content *c)
 			cudnn_destroy(f->library, c->kind, made);
 		free(k);
 		/* Small numbers are the library's own, of 8; ours are 9's. */
-		cudnn_refuse(f, status < 1000 ? cudnn_nine(f->served, status) : status);
+		cudnn_refuse(f, status < 1000 ? cudnn_nine(f->library, status) : status);
 		return NULL;
 	}
 	*k = (struct kept){.next = buckets[hash % BUCKETS],

@@ -84,7 +84,7 @@ static cudnnStatus_t find_results(struct finding *a, struct graph_made *made)
 		CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &room, NULL);
 
 	if (status)
-		return cudnn_nine(a->f.served, status);
+		return cudnn_nine(a->f.library, status);
 	if (room < 0 || room > RESULTS_MAX)
 		room = RESULTS_MAX;
 	list = calloc((size_t)room + 1, sizeof(*list));
@@ -97,7 +97,7 @@ static cudnnStatus_t find_results(struct finding *a, struct graph_made *made)
 		status = l->cudnnBackendGetAttribute(made->descriptor,
 			CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, room,
 			&count, list);
-	status = cudnn_nine(a->f.served, status);
+	status = cudnn_nine(a->f.library, status);
 	if (count < 0 || count > room)
 		count = room;
 	if (!status)
@@ -170,17 +170,15 @@ static void find(struct finding *a, const struct wire_vcudaCudnnFind *req,
 		status = graph_make(&a->f, a->tree, &made);
 	if (!status && !made->found)
 		status = find_results(a, made);
-	reply->status = (uint32_t)status;
-	if (cudnn_internal(status))
-		worker_refuse(a->f.r, cudnn_result(status));
-	else if (!status)
+	worker_refuse(a->f.r, cudnn_answer(a->f.r, status));
+	if (!status)
 		find_answer(a, made->found, req->first, reply);
 }
 
 CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCudnnFind *req = (const void *)r->body;
-	struct cudnn_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
+	struct plain_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
 	struct finding a = {0};
 
 	if (served && served->context != r->header.context)
@@ -190,11 +188,8 @@ CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r)
 	a.tree = malloc(sizeof(*a.tree));
 	if (!a.tree)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	a.f = (struct cudnn_frame){.w = w,
-		.r = r,
-		.served = served,
-		.library = served->library,
-		.handle = served->handle};
+	a.f = (struct cudnn_frame){
+		.w = w, .r = r, .library = served->library, .handle = served->handle};
 	find(&a, req, (struct wire_vcudaCudnnFind_reply *)(void *)r->answer);
 	free(a.tree);
 	return r->refused;

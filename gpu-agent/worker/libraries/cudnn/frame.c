@@ -218,13 +218,14 @@ static void cudnn_give_perf(struct cudnn_frame *f)
 		reply->out[0] = found = f->perfs;
 	memcpy(reply->perf, perf_room, found * sizeof(perf_room[0]));
 	for (uint32_t i = 0; i < found; i++)
-		reply->perf[i].status = cudnn_nine(f->served, reply->perf[i].status);
+		reply->perf[i].status = cudnn_nine(f->library, reply->perf[i].status);
 }
 
 CUresult cudnn_serve(struct worker *w, struct request *r)
 {
 	const struct cudnn_body *body = (const void *)r->body;
 	struct cudnn_frame f = {.w = w, .r = r, .reply = (void *)r->answer};
+	const struct plain_served *served;
 	uint64_t need =
 		sizeof(*body) + (uint64_t)body->plain_bytes + 4 * (uint64_t)body->key_words;
 	cudnnStatus_t status;
@@ -233,11 +234,11 @@ CUresult cudnn_serve(struct worker *w, struct request *r)
 		body->key_words < CUDNN_KEY_HEAD || body->key_words > CUDNN_KEY_WORDS ||
 		body->plain_bytes > CUDNN_PLAIN_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	f.served = cudnn_use(w, r, body->handle, body->stream);
-	if (!f.served)
+	served = cudnn_use(w, r, body->handle, body->stream);
+	if (!served)
 		return r->refused;
-	f.library = f.served->library;
-	f.handle = f.served->handle;
+	f.library = served->library;
+	f.handle = served->handle;
 	f.plain = r->body + sizeof(*body);
 	f.plain_end = f.plain + body->plain_bytes;
 	f.key = (const uint32_t *)(const void *)f.plain_end;
@@ -246,15 +247,12 @@ CUresult cudnn_serve(struct worker *w, struct request *r)
 	f.key += CUDNN_KEY_HEAD;
 
 	status = cudnn_run_of(r->header.op)(&f);
-	status = f.stopped ? f.status : cudnn_nine(f.served, status);
+	status = f.stopped ? f.status : cudnn_nine(f.library, status);
 	while (each_used)
 		free(each_room[--each_used]);
 	if (r->refused)
 		return r->refused;
-	if (r->header.kind == FRAME_POST || cudnn_internal(status))
-		return cudnn_result(status);
-	if (f.perfs && !status)
+	if (f.perfs && !status && r->header.kind == FRAME_CALL)
 		cudnn_give_perf(&f);
-	f.reply->status = (uint32_t)status;
-	return CUDA_SUCCESS;
+	return cudnn_answer(r, status);
 }

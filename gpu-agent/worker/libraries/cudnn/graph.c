@@ -236,7 +236,7 @@ static cudnnStatus_t graph_set(struct cudnn_frame *f, const struct graph_tree *t
 	if (type == CUDNN_TYPE_HANDLE) {
 		cudnnHandle_t handle = graph_handle(f);
 
-		return handle ? cudnn_nine(f->served,
+		return handle ? cudnn_nine(f->library,
 					f->library->cudnnBackendSetAttribute(
 						made->descriptor, name, (int)type, 1, &handle))
 			      : CUDNN_STATUS_NOT_INITIALIZED;
@@ -244,8 +244,8 @@ static cudnnStatus_t graph_set(struct cudnn_frame *f, const struct graph_tree *t
 	if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) {
 		memcpy(room, at + 2, 4 * (size_t)words);
 		return cudnn_nine(
-			f->served, f->library->cudnnBackendSetAttribute(
-					   made->descriptor, name, (int)type, count, room));
+			f->library, f->library->cudnnBackendSetAttribute(
+					    made->descriptor, name, (int)type, count, room));
 	}
 	descriptors = calloc(count ? count : 1, sizeof(*descriptors));
 	if (!descriptors)
@@ -265,8 +265,8 @@ static cudnnStatus_t graph_set(struct cudnn_frame *f, const struct graph_tree *t
 	}
 	if (!status)
 		status = cudnn_nine(
-			f->served, f->library->cudnnBackendSetAttribute(made->descriptor, name,
-					   (int)type, count, descriptors));
+			f->library, f->library->cudnnBackendSetAttribute(made->descriptor, name,
+					    (int)type, count, descriptors));
 	free(descriptors);
 	return status;
 }
@@ -297,12 +297,12 @@ static cudnnStatus_t graph_one(struct cudnn_frame *f, const struct graph_tree *t
 	other = found->other;
 	depth++;
 	status = cudnn_nine(
-		f->served, l->cudnnBackendCreateDescriptor((int)n->type, &found->descriptor));
+		f->library, l->cudnnBackendCreateDescriptor((int)n->type, &found->descriptor));
 	for (const uint32_t *at = n->first; !status && at < n->end;
 		at += 2 + cudnn_attribute_words(at[0] >> 16, at[1]))
 		status = graph_set(f, tree, found, at, &other);
 	if (!status)
-		status = cudnn_nine(f->served, l->cudnnBackendFinalize(found->descriptor));
+		status = cudnn_nine(f->library, l->cudnnBackendFinalize(found->descriptor));
 	depth--;
 	if (!status)
 		graph_add(f, found);

@@ -32,15 +32,15 @@ static cudnnStatus_t ask_get(const struct asking *a, cudnnBackendDescriptor_t d,
 	uint32_t type, int64_t requested, int64_t *count, void *to)
 {
 	*count = 0;
-	return cudnn_nine(a->f.served, a->f.library->cudnnBackendGetAttribute(
-					       d, (int)name, (int)type, requested, count, to));
+	return cudnn_nine(a->f.library, a->f.library->cudnnBackendGetAttribute(
+						d, (int)name, (int)type, requested, count, to));
 }
 
 static cudnnStatus_t ask_new(
 	const struct asking *a, uint32_t type, cudnnBackendDescriptor_t *descriptor)
 {
-	return cudnn_nine(
-		a->f.served, a->f.library->cudnnBackendCreateDescriptor((int)type, descriptor));
+	return cudnn_nine(a->f.library,
+		a->f.library->cudnnBackendCreateDescriptor((int)type, descriptor));
 }
 
 static void ask_delete(const struct asking *a, cudnnBackendDescriptor_t *descriptor)
@@ -302,7 +302,7 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCudnnAsk *req = (const void *)r->body;
 	struct wire_vcudaCudnnAsk_reply *reply = (void *)r->answer;
-	struct cudnn_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
+	struct plain_served *served = worker_handle(w, r, req->handle, KIND_cudnnHandle);
 	struct asking *a;
 	cudnnStatus_t status;
 	void *out;
@@ -318,29 +318,22 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 		free(a);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	a->f = (struct cudnn_frame){.w = w,
-		.r = r,
-		.served = served,
-		.library = served->library,
-		.handle = served->handle};
+	a->f = (struct cudnn_frame){
+		.w = w, .r = r, .library = served->library, .handle = served->handle};
 	a->req = req;
 	status = ask(a);
-	if (cudnn_internal(status))
-		worker_refuse(r, cudnn_result(status));
-	if (!worker_refused(r)) {
-		reply->status = (uint32_t)status;
-		if (!status) {
-			reply->count = a->count;
-			reply->total = a->total;
-			out = worker_out(r, &reply->answer,
-				req->type == CUDNN_TYPE_BACKEND_DESCRIPTOR
-					? 4 * (uint64_t)a->used
-					: (uint64_t)a->count *
-						  cudnn_attribute_bytes(req->type));
-			if (out)
-				memcpy(out, a->words, reply->answer.length);
-		}
+	if (!worker_refused(r) && !status) {
+		reply->count = a->count;
+		reply->total = a->total;
+		out = worker_out(r, &reply->answer,
+			req->type == CUDNN_TYPE_BACKEND_DESCRIPTOR
+				? 4 * (uint64_t)a->used
+				: (uint64_t)a->count * cudnn_attribute_bytes(req->type));
+		if (out)
+			memcpy(out, a->words, reply->answer.length);
 	}
+	if (!worker_refused(r))
+		worker_refuse(r, cudnn_answer(r, status));
 	free(a->tree);
 	free(a);
 	return r->refused;
