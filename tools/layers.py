@@ -95,7 +95,7 @@ ALLOWED = {
 }
 # Of its family's room: what is generated from FAMILY.api.
 GENERATED = {
-    "shim/generated": {"cuda_calls": "shim/engine", "cuda": "shim/driver", "cudart": "shim/runtime", "nvml": "shim/nvml",
+    "shim/generated": {"cuda_calls": "shim/engine", "cuda": "shim/driver", "cudart": "shim/runtime", "nvml": "shim/nvml", "loader_sonames": "shim/loader",
                        "": "shim/libraries/"},
     "gpu-agent/generated": {"libraries": "gpu-agent", "cuda": "gpu-agent/worker", "serve": "gpu-agent/worker",
                             "": "gpu-agent/worker/libraries/"},

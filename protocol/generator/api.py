@@ -104,6 +104,7 @@ class Library:
     family: str
     stem: str            # "libcublas"
     sonames: list        # [(major of CUDA that its front is a part of, "libcublas.so.12")]
+    parts: list          # the same for names of its parts that programs open by themselves
     handle: str          # C type of its handles
     software: str        # the file beside the software GPU
     version: tuple       # (form, function) that says the agent's version
@@ -260,7 +261,7 @@ def parse_type(words, where):
 FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
-LIBRARY_MAY = ("statuses", "state", "kept", "also", "says", "numbered", "told")
+LIBRARY_MAY = ("parts", "statuses", "state", "kept", "also", "says", "numbered", "told")
 
 
 def parse_library(text, family, where):
@@ -276,9 +277,9 @@ def parse_library(text, family, where):
     missing = [word for word in LIBRARY_WORDS if word not in said]
     if missing or said["form"][0] not in FORMS:
         raise ApiError(f"{where}: library: no {' '.join(missing) or 'such form'}")
-    sonames = [(int(major), name) for major, name in
-               (word.split(":") for word in said["sonames"])]
-    return Library(family, stem, sonames, said["handle"][0], said["software"][0],
+    sonames, parts = ([(int(major), name) for major, name in (part.split(":") for part in said.get(word, ()))]
+                      for word in ("sonames", "parts"))
+    return Library(family, stem, sonames, parts, said["handle"][0], said["software"][0],
                    tuple(said["version"]), tuple(said["needs"]), said["form"][0],
                    numbers(said.get("statuses", ())), said.get("state", []),
                    numbers(said.get("kept", ())),

@@ -29,8 +29,20 @@ def build_table(api):
         for cuda, soname in one.sonames:
             major = soname.rsplit(".", 1)[1]
             out += f"$(eval $(call library_front,{family},{major},{cuda},{soname}))\n"
-    return out + unserved.build_table(api)
+    out += unserved.build_table(api)
+    for family, one in api.libraries.items():
+        for cuda, soname in one.parts:
+            out += f"$(eval $(call library_part,{family},{cuda},{soname}))\n"
+    return out
+
+
+def soname_table(api):
+    names = [name for one in api.libraries.values() for _, name in one.sonames + one.parts] + \
+        [soname.name for _, soname in unserved.sonames(api)]
+    return text.table("SONAME(NAME), a row for each name of a library that we stand in for.",
+                      [f'SONAME("{name}")' for name in dict.fromkeys(names)])
 
 
 def files(api):
-    return {"libraries.inc": agent_table(api), "libraries.mk": build_table(api)}
+    return {"libraries.inc": agent_table(api), "libraries.mk": build_table(api),
+            "loader_sonames.inc": soname_table(api)}

@@ -15,6 +15,13 @@ FRONT$(3)_OBJS += $$(patsubst %.c,$$(OBJ)/$(1)$(2)/%.o, \
 FRONT$(3)_NAMES += $(4)
 endef
 
+# library_part(FAMILY,CUDA,SONAME): a part of the library that programs open by its own name, whose
+# names the front has.
+define library_part
+MAP.$(3) := shim/libraries/$(1)/$$(patsubst lib$(1)_%,%,$$(firstword $$(subst .so., ,$(3)))).map
+FRONT$(2)_NAMES += $(3)
+endef
+
 # What has no front yet: names out of the .api files, each a few bytes of assembly.
 UNSERVED_DIR := $(OBJ)/unserved
 UNSERVED_MADE := $(UNSERVED_DIR)/made
@@ -48,7 +55,3 @@ endef
 
 LIBRARY_MORE.cudnn := shim/engine/sha256.c
 include shim/generated/libraries.mk
-
-# PyTorch before 2.4 opens this part of cuDNN 8 by name, and warns where it is missing.
-MAP.libcudnn_cnn_infer.so.8 := shim/libraries/cudnn/cnn_infer.map
-FRONT12_NAMES += libcudnn_cnn_infer.so.8

@@ -35,13 +35,13 @@ static const char *loader_stand_in(const char *path)
 		{"libcuda.so", "libcuda.so.1"},
 		{"libnvidia-ml.so", "libnvidia-ml.so.1"},
 	};
-	static const char *const sonames[] = {"libcudart.so.12", "libcudart.so.13",
-		"libcublas.so.12", "libcublas.so.13", "libcublasLt.so.12", "libcublasLt.so.13",
-		"libcudnn.so.8", "libcudnn.so.9", "libcudnn_cnn_infer.so.8", "libcufft.so.11",
-		"libcufft.so.12", "libcurand.so.10", "libcusparse.so.12", "libcusparseLt.so.0",
-		"libcusolver.so.11", "libcusolver.so.12", "libcusolverMg.so.11",
-		"libcusolverMg.so.12", "libnccl.so.2", "libnvshmem_host.so.3",
-		"libcufile.so.0"};
+	static const char *const sonames[] = {
+		"libcudart.so.12",
+		"libcudart.so.13",
+#define SONAME(name) name,
+#include "shim/generated/loader_sonames.inc"
+#undef SONAME
+	};
 	const char *file = strrchr(path, '/');
 
 	file = file ? file + 1 : path;
