@@ -106,6 +106,7 @@ class Library:
     sonames: list        # [(major of CUDA that its front is a part of, "libcublas.so.12")]
     parts: list          # the same for names of its parts that programs open by themselves
     handle: str          # C type of its handles
+    kinds: dict          # of its handles: {name: number in enum handle_kind}
     software: str        # the file beside the software GPU
     version: tuple       # (form, function) that says the agent's version
     needs: tuple         # what a file must export to be that library
@@ -117,6 +118,7 @@ class Library:
     says: str            # what the front makes of a status for the program, or ""
     numbered: str        # what the worker makes of the library's for the stanza's numbers, or ""
     told: str            # the function whose number comes back with a new handle, or ""
+    origin: str          # FILE:LINE
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
 
@@ -261,7 +263,7 @@ def parse_type(words, where):
 FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
-LIBRARY_MAY = ("parts", "statuses", "state", "kept", "also", "says", "numbered", "told")
+LIBRARY_MAY = ("parts", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told")
 
 
 def parse_library(text, family, where):
@@ -279,12 +281,13 @@ def parse_library(text, family, where):
         raise ApiError(f"{where}: library: no {' '.join(missing) or 'such form'}")
     sonames, parts = ([(int(major), name) for major, name in (part.split(":") for part in said.get(word, ()))]
                       for word in ("sonames", "parts"))
-    return Library(family, stem, sonames, parts, said["handle"][0], said["software"][0],
+    return Library(family, stem, sonames, parts, said["handle"][0],
+                   numbers(said.get("kinds", ())), said["software"][0],
                    tuple(said["version"]), tuple(said["needs"]), said["form"][0],
                    numbers(said.get("statuses", ())), said.get("state", []),
                    numbers(said.get("kept", ())),
                    *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
-                   said["name"][0], said["header"][0])
+                   where, said["name"][0], said["header"][0])
 
 
 def numbers(words):
@@ -360,7 +363,11 @@ def read(path, shown, api):
 
 def check(api):
     """What must hold across entries; the first breach is raised."""
-    ops, names = {}, {}
+    ops, names, kinds = {}, {}, {}
+    for one in api.libraries.values():
+        for name, number in one.kinds.items():
+            if kinds.setdefault(number, name) != name:
+                raise ApiError(f"{one.origin}: {name}: kind {number} belongs to {kinds[number]}")
     for e in api.entries:
         where = f"{e.origin}: {e.name}"
         if e.op:

@@ -43,6 +43,12 @@ def soname_table(api):
                       [f'SONAME("{name}")' for name in dict.fromkeys(names)])
 
 
+def kind_table(api):
+    return text.table("Of enum handle_kind (protocol/wire/handle.h): the handles of the libraries.",
+                      [f"KIND_{name} = {number}," for one in api.libraries.values()
+                       for name, number in one.kinds.items()])
+
+
 def files(api):
     return {"libraries.inc": agent_table(api), "libraries.mk": build_table(api),
-            "loader_sonames.inc": soname_table(api)}
+            "library_kinds.inc": kind_table(api), "loader_sonames.inc": soname_table(api)}

@@ -26,13 +26,9 @@ enum handle_kind {
 	KIND_CUtexObject = 13,
 	KIND_CUlinkState = 14,
 	KIND_CUmemGenericAllocationHandle = 15,
-	KIND_cublasHandle = 16,
-	KIND_cublasLtHandle = 17,
-	KIND_cudnnHandle = 20,
-	KIND_cudnnPlan = 21,
-	KIND_curandGenerator = 22,
-	KIND_CUuserObject = 23, /* the shim's alone */
-	KIND_CUgreenCtx = 24,	/* the shim's alone */
+#include "protocol/generated/library_kinds.inc" /* 16 to 22 */
+	KIND_CUuserObject = 23,			/* the shim's alone */
+	KIND_CUgreenCtx = 24,			/* the shim's alone */
 	KIND_LAST
 };
 

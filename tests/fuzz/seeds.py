@@ -42,8 +42,10 @@ def read(path):
         return file.read()
 
 
-with open(os.path.join(ROOT, "protocol", "wire", "handle.h")) as handle_h:
-    KINDS = {m[1]: int(m[2]) for m in re.finditer(r"KIND_(\w+) = (\d+)", handle_h.read())}
+KINDS = {}
+for path in ("protocol/wire/handle.h", "protocol/generated/library_kinds.inc"):
+    with open(os.path.join(ROOT, path)) as kinds:
+        KINDS.update({m[1]: int(m[2]) for m in re.finditer(r"KIND_(\w+) = (\d+)", kinds.read())})
 OPS = {m[1]: int(m[2]) for path in glob.glob(os.path.join(GENERATED, "*_ops.h"))
        for m in re.finditer(r"OP_(\w+) = (\d+)", read(path))}
 

@@ -27,6 +27,8 @@ def read(text):
         return description
 
 
+LIBRARY = "library libx name(X) header(x.h) form(plain) handle(x_t) sonames(12:libx.so.1) software(s) " \
+    "version(number f) needs(f)"
 REFUSED = [
     ("remote cuX(void);", "x.api:5: not a statement"),
     ("local cuX(void)", "x.api:5: the entry does not end"),
@@ -48,6 +50,9 @@ REFUSED = [
     ("post 256 cuX(out int *value);", "a post brings nothing back"),
     ("local cuX(int a) as(cuX(a, 1));", "as(cuX): it takes 1 arguments"),
     ("local cuX(int a) as(1);", "as(1): no call"),
+    ("library libx name(X);", "x.api:5: library: no header"),
+    (LIBRARY + " colour(2);", "x.api:5: library: not understood: colour(2)"),
+    (LIBRARY + " kinds(a=16 b=16);", "x.api:5: b: kind 16 belongs to a"),
     ("unserved libx value(1);", "x.api:5: unserved: not understood: no status"),
     ("unserved libx status(X=1) colour(2);", "unserved: not understood: colour"),
     ("unserved libx status(X=1) sonames(12:libx.so.1);", "not CUDA:SONAME=VERSION: 12:libx.so.1"),
