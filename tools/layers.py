@@ -16,6 +16,9 @@ import os
 import re
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "protocol"))
+import generate  # noqa: E402
+
 # room: the rooms whose headers it may include, beside its own.
 ALLOWED = {
     "common": "",
@@ -31,14 +34,6 @@ ALLOWED = {
     "shim/runtime": "shim/engine",
     "shim/loader": "common",
     "shim/libraries/common": "protocol/libraries shim/engine",
-    "shim/libraries/cublas":
-        "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
-    "shim/libraries/cublaslt":
-        "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
-    "shim/libraries/cudnn":
-        "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
-    "shim/libraries/curand":
-        "protocol/wire protocol/libraries protocol/generated shim/libraries/common",
     "shim/libraries/unserved": "",
 
     # What sees frames and no call: the pod's sidecar.
@@ -59,27 +54,10 @@ ALLOWED = {
         "common protocol/wire protocol/generated transport gpu-agent gpu-agent/cache gpu-agent/probe"
         " gpu-agent/sandbox",
     "gpu-agent/worker/driver": "common protocol/wire protocol/generated gpu-agent/worker",
-    "gpu-agent/worker/libraries/cublas":
-        "common protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
-        " gpu-agent/probe",
-    "gpu-agent/worker/libraries/cublaslt":
-        "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
-        " gpu-agent/probe",
-    "gpu-agent/worker/libraries/cudnn":
-        "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
-        " gpu-agent/probe",
 
     "gpu-agent/worker/libraries/common":
         "common protocol/libraries gpu-agent gpu-agent/worker gpu-agent/probe",
-    "gpu-agent/worker/libraries/curand":
-        "common protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
-        " gpu-agent/probe",
 
-    # The table of all serve functions, for the worker's loop.
-    "gpu-agent/generated/cuda_serve.c":
-        "protocol/generated gpu-agent/worker gpu-agent/worker/libraries/cublas"
-        " gpu-agent/worker/libraries/cublaslt gpu-agent/worker/libraries/cudnn"
-        " gpu-agent/worker/libraries/curand",
 
     "softgpu/ptx": "",
     "softgpu/ptx/parse": "softgpu/ptx",
@@ -94,6 +72,19 @@ ALLOWED = {
 
     "bench": "common protocol/wire softgpu/ptx",
 }
+# What the room of a library may include, one for each stanza in protocol/api/.
+LIBRARY_ROOMS = {
+    "shim/libraries/": "protocol/wire protocol/libraries protocol/generated shim/engine shim/libraries/common",
+    "gpu-agent/worker/libraries/":
+        "common protocol/libraries protocol/generated gpu-agent/worker gpu-agent/worker/libraries/common"
+        " gpu-agent/probe",
+}
+FAMILIES = sorted(generate.load().libraries)
+for _prefix, _may in LIBRARY_ROOMS.items():
+    ALLOWED.update({_prefix + family: _may for family in FAMILIES})
+# The table of all serve functions, for the worker's loop.
+ALLOWED["gpu-agent/generated/cuda_serve.c"] = " ".join(
+    ["protocol/generated gpu-agent/worker"] + ["gpu-agent/worker/libraries/" + family for family in FAMILIES])
 # Of its family's room: what is generated from FAMILY.api.
 GENERATED = {
     "shim/generated": {"cuda_calls": "shim/engine", "cuda": "shim/driver", "cudart": "shim/runtime", "nvml": "shim/nvml", "loader_sonames": "shim/loader",
@@ -200,6 +191,12 @@ def circle(edges):
     return []
 
 
+def rooms_like(room):
+    """The rooms that have that room's line: all of the libraries' on a side."""
+    prefix = next((prefix for prefix in LIBRARY_ROOMS if room in [prefix + family for family in FAMILIES]), None)
+    return [prefix + family for family in FAMILIES] if prefix else [room]
+
+
 def faults_of(found):
     """The faults of (file, number, header, quoted)…, and how many files there were."""
     faults, edges, used, excused, files = [], {}, set(), set(), set()
@@ -230,7 +227,7 @@ def faults_of(found):
         faults.append("a circle of rooms: " + " -> ".join(got))
     for room in ALLOWED:
         for target in ALLOWED[room].split():
-            if (room, target) not in used:
+            if not any((alike, target) in used for alike in rooms_like(room)):
                 faults.append(f"tools/layers.py: {room} does not use {target}: take it out")
     faults += [f"tools/layers.py: {file} does not include {header}: no exception"
                for file, header in EXCEPTIONS if (file, header) not in excused]
