@@ -93,10 +93,7 @@ GENERATED = {
                             "": "gpu-agent/worker/libraries/"},
 }
 # (file, header): what a room may not and does, with the reason.
-EXCEPTIONS = {
-    ("shim/libraries/cublaslt/forms.h", "shim/libraries/cublas/status.h"):
-        "the names of cuBLASLt's statuses are cuBLAS's",
-}
+EXCEPTIONS = {}
 # The shim uses headers of common only: it links libc and nothing else.
 SHIM_COMMON = {"common/wait.h", "common/cleanup.h", "common/guard.h"}
 # What connects machines is transport/'s alone: these know no sockets but those that they are given.

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "shim/generated/cublas_hand.h"
-#include "shim/libraries/cublas/status.h"
+#include "protocol/libraries/cublas_status.h"
 
 enum cublas_direction { TO_DEVICE, TO_HOST };
 /* Steps are in elements of `size` bytes. */

@@ -10,7 +10,7 @@
 
 #include "protocol/generated/cublaslt_ops.h"
 #include "shim/generated/cublaslt_hand.h"
-#include "shim/libraries/cublas/status.h"
+#include "protocol/libraries/cublas_status.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
 
 static inline cublasStatus_t cublaslt_descriptor_free(void *desc)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See status.h.
+ * Names and texts of cuBLAS's statuses, which cuBLASLt shares.
  */
-#include "shim/libraries/cublas/status.h"
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUBLAS_STATUS_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUBLAS_STATUS_H
 
-const char *cublas_status_name(cublasStatus_t status)
+#include "protocol/libraries/cublas.h"
+
+static inline const char *cublas_status_name(cublasStatus_t status)
 {
 	switch (status) {
 	case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
@@ -21,7 +24,7 @@ const char *cublas_status_name(cublasStatus_t status)
 	}
 }
 
-const char *cublas_status_text(cublasStatus_t status)
+static inline const char *cublas_status_text(cublasStatus_t status)
 {
 	switch (status) {
 	case CUBLAS_STATUS_SUCCESS: return "success";
@@ -37,3 +40,5 @@ const char *cublas_status_text(cublasStatus_t status)
 	default: return "unknown status";
 	}
 }
+
+#endif
