@@ -55,7 +55,9 @@ OP_FLOW(bra_if, "bra.if", "!")
 
 	if (!m)
 		return i + 1;
-	if (m == mask && !w->stop && (TARGET > i || --w->budget > 0))
+	if (TARGET <= i)
+		w->budget--;
+	if (m == mask && !w->stop && (TARGET > i || w->budget > 0))
 		return TARGET;
 	return ptx_warp_branch(w, i, TARGET, m);
 }

@@ -12,7 +12,9 @@
 
 /* Backward branches before other fragments, or other warps, get a turn. */
 #define BUDGET_DIVERGED 256
+#ifndef BUDGET_ALONE /* smaller where sanitizers make every instruction dear */
 #define BUDGET_ALONE 20000
+#endif
 /* Turns of diverged fragments before other warps get theirs. */
 #define TURNS 16
 
@@ -125,7 +127,8 @@ static const struct ptx_ins *go_on(
 {
 	w->cur->frame = frame;
 	w->cur->pc = pc;
-	if (w->stop || --w->budget <= 0)
+	w->budget--;
+	if (w->stop || w->budget <= 0)
 		return NULL;
 	w->frame = frame;
 	w->base[0] = frame->regs;

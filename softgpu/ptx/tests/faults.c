@@ -137,9 +137,9 @@ static void *cancel_soon(void *arg)
 	return NULL;
 }
 
-static void test_endless(void **state)
+static void endless(const char *text)
 {
-	struct ptx_module *module = text_load("sm_90", HEAD "L: bra L; }");
+	struct ptx_module *module = text_load("sm_90", text);
 	atomic_bool cancel = false;
 	struct ptx_launch launch = {
 		.kernel = ptx_module_kernel(module, "k"),
@@ -152,7 +152,6 @@ static void test_endless(void **state)
 	struct ptx_error error;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(ptx_launch(&launch, &error), PTX_TIMEOUT);
 	launch.timeout_ns = 0;
 	launch.cancel = &cancel;
@@ -161,6 +160,22 @@ static void test_endless(void **state)
 	assert_non_null(strstr(error.text, "cancelled"));
 	pthread_join(thread, NULL);
 	ptx_module_free(module);
+}
+
+static void test_endless(void **state)
+{
+	(void)state;
+	endless(HEAD "L: bra L; }");
+	/* A few lanes go round while the others wait behind the loop. */
+	endless(HEAD "mov.u32 r1, %laneid; setp.lt.u32 p1, r1, 5; L: @p1 bra L; bar.warp.sync "
+		     "-1; }");
+	/* Two calls in each call: deep enough for years. */
+	endless(".func twice(.param .b32 n) { .reg .b32 r<4>; .reg .pred p; ld.param.b32 r1, "
+		"[n]; "
+		"sub.u32 r1, r1, 1; setp.eq.u32 p, r1, 0; @p ret; { .param .b32 q; "
+		"st.param.b32 [q], "
+		"r1; call.uni twice, (q); call.uni twice, (q); } ret; }\n" HEAD
+		"{ .param .b32 q; st.param.b32 [q], 60; call.uni twice, (q); } ret; }");
 }
 
 /* Half of the block waits at a barrier of 64 that the other half has left for good. */
