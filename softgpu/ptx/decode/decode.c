@@ -9,20 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void parse_operand(struct ptx_build *b, struct ptx_operand *o);
+/* Lists in lists: a tensor's coordinates in an address are the deepest that PTX has. */
+#define MAX_NESTED 3
 
-static void parse_items(struct ptx_build *b, struct ptx_operand *o, char close)
+static void parse_operand(struct ptx_build *b, struct ptx_operand *o, unsigned depth);
+
+static void parse_items(struct ptx_build *b, struct ptx_operand *o, char close, unsigned depth)
 {
 	struct ptx_scan *s = &b->scan;
 	struct ptx_operand items[64];
 	uint32_t n = 0;
 
+	if (depth > MAX_NESTED)
+		ptx_build_wrong(b, "%.*s: lists in lists", (int)b->st.text.n, b->st.text.p);
 	if (!ptx_scan_accept(s, close)) {
 		do {
 			if (n == 64)
 				ptx_build_lacks(b, "more than 64 operands in a list");
 			memset(&items[n], 0, sizeof(items[n]));
-			parse_operand(b, &items[n++]);
+			parse_operand(b, &items[n++], depth);
 		} while (ptx_scan_accept(s, ','));
 		if (!ptx_scan_accept(s, close))
 			ptx_build_wrong(b, "%.*s: '%c' is expected", (int)b->st.text.n,
@@ -33,7 +38,7 @@ static void parse_items(struct ptx_build *b, struct ptx_operand *o, char close)
 	o->nitems = n;
 }
 
-static void parse_operand(struct ptx_build *b, struct ptx_operand *o)
+static void parse_operand(struct ptx_build *b, struct ptx_operand *o, unsigned depth)
 {
 	struct ptx_scan *s = &b->scan;
 	struct ptx_number n;
@@ -44,7 +49,7 @@ static void parse_operand(struct ptx_build *b, struct ptx_operand *o)
 		o->kind = c == '{'   ? PTX_OPERAND_LIST
 			  : c == '(' ? PTX_OPERAND_GROUP
 				     : PTX_OPERAND_ADDRESS;
-		parse_items(b, o, c == '{' ? '}' : c == '(' ? ')' : ']');
+		parse_items(b, o, c == '{' ? '}' : c == '(' ? ')' : ']', depth + 1);
 		if (c == '{' && ptx_scan_accept(s, '|') && !ptx_scan_word(s, &o->second))
 			ptx_build_wrong(b, "a second destination is expected");
 		return;
@@ -117,7 +122,7 @@ static void parse_statement(struct ptx_build *b)
 			ptx_build_lacks(
 				b, "%.*s has too many operands", (int)st->text.n, st->text.p);
 		memset(&st->operands[st->noperands], 0, sizeof(st->operands[0]));
-		parse_operand(b, &st->operands[st->noperands++]);
+		parse_operand(b, &st->operands[st->noperands++], 0);
 	} while (ptx_scan_accept(s, ','));
 	if (ptx_scan_peek(s) != ';')
 		ptx_build_wrong(b, "%.*s: ';' is expected", (int)st->text.n, st->text.p);

@@ -205,6 +205,8 @@ void ptx_decode_atomic(struct ptx_build *b)
 	at = generic(b, ptx_arg(b, first), find_space(b));
 	value = ptx_arg(b, first + 1);
 	dst = red ? NULL : ptx_arg(b, 0);
+	if (count > 1 && (value->nitems != count || (dst && dst->nitems != count)))
+		ptx_build_lacks(b, "%.*s: its lists", (int)st->text.n, st->text.p);
 	snprintf(key, sizeof(key), "atom.%s.%s", op, type);
 	for (uint32_t k = 0; k < count; k++) {
 		struct ptx_out out = {0};
@@ -213,13 +215,12 @@ void ptx_decode_atomic(struct ptx_build *b)
 
 		if (size == 16)
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
-		v = ptx_in(
-			b, count > 1 ? &value->items[k < value->nitems ? k : 0] : value, size);
+		v = ptx_in(b, count > 1 ? &value->items[k] : value, size);
 		if (!strcmp(op, "cas"))
 			c = ptx_in(b, ptx_arg(b, first + 2), size);
 		if (dst)
-			out = ptx_out(b, count > 1 && k < dst->nitems ? &dst->items[k] : dst,
-				size, type[0] == 's');
+			out = ptx_out(
+				b, count > 1 ? &dst->items[k] : dst, size, type[0] == 's');
 		else
 			out.operand = ptx_build_temp(b, size);
 		ins = ptx_build_emit(b, key);

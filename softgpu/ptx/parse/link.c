@@ -7,6 +7,20 @@
 
 #include "softgpu/ptx/parse/read.h"
 
+/* The initial values; device memory is zero where it is new, so what has none is left alone. */
+static void put_values(struct ptx_build *b)
+{
+	static const unsigned char none[4096];
+
+	for (size_t at = 0; at < b->data_bytes; at += sizeof(none)) {
+		size_t n =
+			b->data_bytes - at < sizeof(none) ? b->data_bytes - at : sizeof(none);
+
+		if (memcmp(b->data + at, none, n))
+			memcpy((void *)(uintptr_t)(b->module->block + at), b->data + at, n);
+	}
+}
+
 /* Branches and addresses get their final values. */
 void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 {
@@ -69,8 +83,7 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 		value >>= p->shift;
 		memcpy(b->data + p->at, &value, p->bytes);
 	}
-	if (b->data_bytes)
-		memcpy((void *)(uintptr_t)module->block, b->data, b->data_bytes); /* NOLINT */
+	put_values(b);
 	for (uint32_t k = 0; k < b->nrelocations; k++) {
 		struct ptx_relocation *r = &b->relocations[k];
 		uint64_t add = r->kind == PTX_IN_BLOCK ? module->block

@@ -70,7 +70,8 @@ const char *ptx_word_text(struct ptx_build *b, struct ptx_word word)
 {
 	char *text = ptx_build_alloc(b, word.n + 1);
 
-	memcpy(text, word.p, word.n);
+	if (word.n) /* no word has no p */
+		memcpy(text, word.p, word.n);
 	return text;
 }
 
@@ -267,12 +268,20 @@ static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *sym
 	}
 }
 
+/* 0: the instruction names no type. */
+static void must_have_size(struct ptx_build *b, uint32_t size)
+{
+	if (!size)
+		ptx_build_lacks(b, "%.*s", (int)b->st.text.n, b->st.text.p);
+}
+
 static uint32_t ptx_in_signed(
 	struct ptx_build *b, const struct ptx_operand *o, uint32_t size, bool is_signed)
 {
 	const struct ptx_symbol *symbol;
 	uint32_t operand, have;
 
+	must_have_size(b, size);
 	if (o->kind == PTX_OPERAND_NUMBER)
 		return number(b, &o->number, size);
 	if (o->kind == PTX_OPERAND_LIST && o->nitems == 1)
@@ -318,6 +327,7 @@ struct ptx_out ptx_out(
 	struct ptx_out out = {.size = size, .is_signed = is_signed};
 	uint32_t operand, have;
 
+	must_have_size(b, size);
 	if (ptx_is_sink(o)) {
 		out.operand = ptx_build_temp(b, size);
 		return out;

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* ( .param .b32 a, .reg .b32 b ): of a kernel in the parameter block, else in the frame. */
 static void read_parameters(struct ptx_build *b, bool rets)
@@ -529,7 +530,8 @@ struct ptx_module *ptx_parse(
 	free(b->fixups);
 	free(b->branches);
 	free(b->pointers);
-	free(b->data);
+	if (b->data)
+		munmap(b->data, b->data_room);
 	free(b);
 	if (!ok) {
 		ptx_module_free(module);

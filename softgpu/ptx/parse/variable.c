@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "softgpu/ptx/parse/read.h"
 
@@ -146,10 +147,12 @@ static void data_room(struct ptx_build *b, uint64_t bytes)
 		ptx_build_fail(b, b->scan.line, "the module's variables are too large");
 	while (room < bytes)
 		room *= 2;
-	data = realloc(b->data, room);
-	if (!data)
+	/* Pages that no value is written to take no memory. */
+	data = b->data ? mremap(b->data, b->data_room, room, MREMAP_MAYMOVE)
+		       : mmap(NULL, room, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (data == MAP_FAILED)
 		ptx_build_fail(b, b->scan.line, "out of memory for the module's variables");
-	memset(data + b->data_room, 0, room - b->data_room);
 	b->data = data;
 	b->data_room = room;
 }
