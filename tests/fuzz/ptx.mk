@@ -10,19 +10,39 @@ $(BUILD)/tests/fuzz/ptx-replay: $(OBJ)/tests/fuzz/ptx.o $(OBJ)/tests/fuzz/agent_
 $(call add_test,replay_ptx,tests/fuzz/ptx.c,$(BUILD)/tests/fuzz/ptx-replay, \
 	timeout 60 $$< tests/fuzz/corpus/ptx)
 
-# Only the reader: handlers are not run.
-$(BUILD)/tests/fuzz/ptx-libfuzzer: tests/fuzz/ptx.c $(PTX_PLAIN) \
-		$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) \
-		$(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
+# With the handlers, as what loads is run.
+PTX_FUZZ_OBJS := $(call fuzz_objects,tests/fuzz/ptx.c tests/fuzz/ptx_mutate.c $(PTX_PLAIN)) \
+	$(patsubst %.c,$(FUZZ_OBJ)/%.base.o,$(PTX_TWICE)) \
+	$(patsubst %.c,$(FUZZ_OBJ)/%.v3.o,$(PTX_TWICE))
+$(PTX_FUZZ_OBJS): FUZZ_CFLAGS += -fwrapv -fno-strict-aliasing -ffp-contract=off -Wno-pass-failed \
+	-fno-sanitize=alignment,float-cast-overflow -DBUDGET_ALONE=300
+
+$(FUZZ_OBJ)/%.base.o: %.c | $(CACHE)/.complete
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu17 -O1 -g $(CPPFLAGS) -fwrapv -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize=function,vptr -fno-sanitize-recover=undefined -Wno-pass-failed -pthread \
-		-o $@ $^ -lm
+	$(Q)$(CLANG) $(CPPFLAGS) -DPTX_ISA=base $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
+
+$(FUZZ_OBJ)/%.v3.o: %.c | $(CACHE)/.complete
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -DPTX_ISA=v3 $(FUZZ_CFLAGS) -march=x86-64-v3 -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/fuzz/ptx-libfuzzer: $(PTX_FUZZ_OBJS)
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -pthread -o $@ $^ -lm
+
+# Real texts to begin with: what NVIDIA's compiler makes of the test programs.
+PTX_SEEDS := $(patsubst tests/programs/%.cu,$(BUILD)/tests/fuzz/ptx-seeds/%.ptx, \
+	$(wildcard tests/programs/*.cu))
+$(BUILD)/tests/fuzz/ptx-seeds/%.ptx: tests/programs/%.cu | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) $(filter-out -gencode%,$(NVCCFLAGS)) -arch=compute_90 --ptx $< -o $@
 
 fuzz: fuzz-ptx
-fuzz-ptx: $(BUILD)/tests/fuzz/ptx-libfuzzer
+fuzz-ptx: $(BUILD)/tests/fuzz/ptx-libfuzzer $(PTX_SEEDS)
 	$(Q)mkdir -p $(BUILD)/tests/fuzz/found-ptx
 	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -verbosity=0 \
 		-print_final_stats=1 -artifact_prefix=$(BUILD)/tests/fuzz/ \
-		$(BUILD)/tests/fuzz/found-ptx tests/fuzz/corpus/ptx
+		$(BUILD)/tests/fuzz/found-ptx tests/fuzz/corpus/ptx $(BUILD)/tests/fuzz/ptx-seeds
