@@ -61,7 +61,7 @@ ALLOWED = {
 
     "softgpu/ptx": "",
     "softgpu/ptx/parse": "softgpu/ptx",
-    "softgpu/ptx/decode": "softgpu/ptx/parse",
+    "softgpu/ptx/decode": "softgpu/ptx softgpu/ptx/parse",
     "softgpu/ptx/ops": "softgpu/ptx",
     "softgpu/ptx/run": "softgpu/ptx",
     "softgpu/ptx/tests": "softgpu/ptx",

@@ -244,6 +244,7 @@ static const struct rule rules[] = {
 	{"trap", plain, ""},
 	{"txq", ptx_decode_txq, ""},
 	{"vote", ptx_decode_sync, ""},
+	{"wmma", ptx_decode_wmma, ""},
 	{"xor", plain, "b"},
 };
 

@@ -170,6 +170,11 @@ static struct ptx_address generic(struct ptx_build *b, const struct ptx_operand 
 	return at;
 }
 
+struct ptx_address ptx_address_generic(struct ptx_build *b, const struct ptx_operand *o)
+{
+	return generic(b, o, find_space(b));
+}
+
 /* atom.add.f32 d, [a], b; red.add.f32 [a], b; atom.cas d, [a], b, c; .v2/.v4 of sm_90. */
 void ptx_decode_atomic(struct ptx_build *b)
 {

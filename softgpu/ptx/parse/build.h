@@ -154,8 +154,9 @@ struct ptx_build {
 	uint32_t function;	   /* index of the one being read; UINT32_MAX at module scope */
 	struct ptx_word *ret_regs; /* .reg results of this function */
 	uint32_t nret_regs;
-	uint32_t texture[2]; /* the same of textures and surfaces: see decode_texture.c */
-	uint32_t matrix[2];  /* registers of mma, of 4 and of 8 bytes; 0: none yet */
+	uint32_t matrix[2];    /* registers of mma, of 4 and of 8 bytes; 0: none yet */
+	uint32_t fragments[2]; /* the same of wmma */
+	uint32_t texture[2];   /* and of textures and surfaces: see decode_texture.c */
 	uint32_t temps[PTX_SIZE_CLASSES][PTX_MAX_TEMPS];
 	uint32_t ntemps[PTX_SIZE_CLASSES], used_temps[PTX_SIZE_CLASSES];
 
@@ -243,6 +244,7 @@ void ptx_decode_txq(struct ptx_build *b);    /* txq suq */
 void ptx_decode_suld(struct ptx_build *b);
 void ptx_decode_sust(struct ptx_build *b);
 void ptx_decode_sured(struct ptx_build *b);
+void ptx_decode_wmma(struct ptx_build *b);
 void ptx_decode_call(struct ptx_build *b);
 void ptx_decode_ret(struct ptx_build *b);
 void ptx_decode_bra(struct ptx_build *b);
@@ -260,5 +262,7 @@ struct ptx_address {
 	uint64_t imm;
 };
 struct ptx_address ptx_address(struct ptx_build *b, const struct ptx_operand *o, char space);
+/* In the space that the statement names, made a generic one. */
+struct ptx_address ptx_address_generic(struct ptx_build *b, const struct ptx_operand *o);
 
 #endif

@@ -196,6 +196,7 @@ static void read_function(struct ptx_build *b, bool is_kernel)
 	memset(b->ntemps, 0, sizeof(b->ntemps));
 	memset(b->matrix, 0, sizeof(b->matrix));
 	memset(b->texture, 0, sizeof(b->texture));
+	memset(b->fragments, 0, sizeof(b->fragments));
 	f->is_defined = true;
 	f->builtin = PTX_NOT_BUILTIN;
 	f->entry = b->module->ncode;
