@@ -8,36 +8,72 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/engine/sha256.h"
+
 extern char **environ;
+
+#define SUFFIX "/vcuda-%s.sock"
+/* Room for the sidecar's lock beside the socket. */
+#define PATH_MOST (sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof(".lock"))
+#define SHORT_PREFIX 8 /* of a name that ends in a digest of all of it */
+
+static void readable(char *to, const char *agent, size_t n)
+{
+	size_t i;
+
+	for (i = 0; agent[i] && i < n - 1; i++)
+		to[i] = strchr("/ \t", agent[i]) ? '_' : agent[i];
+	to[i] = 0;
+}
+
+/* The socket for AGENT in FOLDER: by its name where that fits, else by its beginning and a
+ * digest, since names that are cut could be those of two agents. */
+static void socket_in(char *path, size_t n, const char *folder, const char *agent)
+{
+	char name[80];
+	uint8_t digest[32];
+	size_t at;
+
+	if (strlen(agent) < sizeof(name) &&
+		strlen(folder) + strlen(SUFFIX) - 2 + strlen(agent) <= PATH_MOST) {
+		readable(name, agent, sizeof(name));
+	} else {
+		sha256(agent, strlen(agent), digest);
+		readable(name, agent, SHORT_PREFIX + 1);
+		at = strlen(name);
+		name[at++] = '-';
+		for (size_t i = 0; i < 8; i++)
+			at += (size_t)snprintf(name + at, sizeof(name) - at, "%02x", digest[i]);
+	}
+	snprintf(path, n, "%s" SUFFIX, folder, name);
+}
 
 void own_sidecar_socket(char *path, size_t n, const char *agent)
 {
 	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
 	struct stat status;
-	char name[80];
-	size_t i;
+	char folder[64];
 
-	for (i = 0; agent[i] && i < sizeof(name) - 1; i++)
-		name[i] = strchr("/ \t", agent[i]) ? '_' : agent[i];
-	name[i] = 0;
-	if (runtime && runtime[0] == '/' && strlen(runtime) < 64 && !stat(runtime, &status) &&
-		status.st_uid == geteuid()) {
-		snprintf(path, n, "%s/vcuda-%s.sock", runtime, name);
+	if (runtime && runtime[0] == '/' && strlen(runtime) < sizeof(folder) &&
+		!stat(runtime, &status) && status.st_uid == geteuid()) {
+		socket_in(path, n, runtime, agent);
 		return;
 	}
-	snprintf(path, n, "/tmp/vcuda-%u", (unsigned)geteuid());
-	mkdir(path, 0700);
+	snprintf(folder, sizeof(folder), "/tmp/vcuda-%u", (unsigned)geteuid());
+	mkdir(folder, 0700);
 	/* Somebody else's directory there would let him answer for the sidecar. */
-	if (lstat(path, &status) || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+	if (lstat(folder, &status) || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
 		status.st_mode & 022) {
 		path[0] = 0;
 		return;
 	}
-	snprintf(path, n, "/tmp/vcuda-%u/vcuda-%s.sock", (unsigned)geteuid(), name);
+	socket_in(path, n, folder, agent);
 }
 
 struct own_path {

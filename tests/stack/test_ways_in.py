@@ -106,6 +106,23 @@ def test_address_in_the_environment_and_no_sidecar():
         agent.stop()
 
 
+def test_two_lists_of_agents_that_begin_alike_have_two_sidecars():
+    with folder() as path:
+        agent = Agent(path)
+        before = set(children(os.getpid(), "vcuda-client"))
+        alike = ",".join([agent.address] * 8)
+        for more in ("localhost", "127.0.0.1"):
+            port = agent.address.rsplit(":", 1)[1]
+            App("sum", 3, 64, env={"REMOTE_GPU_ADDRESS": f"{alike},{more}:{port}",
+                                   "XDG_RUNTIME_DIR": path}).right()
+        sockets = [n for n in os.listdir(path) if n.startswith("vcuda-") and n.endswith(".sock")]
+        assert len(sockets) == 2 and sockets[0][:14] == sockets[1][:14], sockets
+        started = set(children(os.getpid(), "vcuda-client")) - before
+        assert len(started) == 2, started
+        kill(list(started))
+        agent.stop()
+
+
 def test_address_in_the_environment_many_at_once():
     """Programs that start together share one sidecar."""
     with folder() as path:
