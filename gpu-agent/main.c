@@ -18,6 +18,7 @@
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/sandbox/sandbox.h"
+#include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/options.h"
 #include "gpu-agent/supervisor/token.h"
@@ -82,6 +83,8 @@ int main(int argc, char **argv)
 	if (readlink("/proc/self/exe", binary, sizeof(binary) - 1) < 0)
 		strcpy(binary, "gpu-agent");
 	if (settings_complete(&config, binary, &error))
+		return fail(1, &error);
+	if (todo == OPTIONS_CHECK && listening_check(&config, &error))
 		return fail(1, &error);
 	if (todo == OPTIONS_CHECK) {
 		printf("the configuration is good\n");

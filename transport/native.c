@@ -59,12 +59,20 @@ static int native_listen(
 {
 	const uint32_t probe = TRANSPORT_ROLE(SESSION_PROBE);
 	unsigned before = listening->count;
-	int ret = listen_port(address, "ports.send", listening->wanted.replies,
+	char host[256] = ""; /* every address */
+	uint16_t port = 0;
+	int ret = *address ? tcp_parse_host(address, 0, host, &port, error) : 0;
+
+	if (!ret && port)
+		ret = error_set(
+			error, 0, "'%.100s': the ports are ports.send and ports.recv", address);
+	if (ret < 0)
+		return error_wrap(error, ret, "listen");
+	ret = listen_port(host, "ports.send", listening->wanted.replies,
 		&listening->taken.replies, probe | TRANSPORT_ROLE(SESSION_REPLIES), listening,
 		error);
-
 	if (!ret)
-		ret = listen_port(address, "ports.recv", listening->wanted.commands,
+		ret = listen_port(host, "ports.recv", listening->wanted.commands,
 			&listening->taken.commands,
 			probe | TRANSPORT_ROLE(SESSION_COMMANDS) |
 				TRANSPORT_ROLE(SESSION_STRIPE),

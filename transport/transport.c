@@ -150,24 +150,62 @@ static int listen_one(
 	return transport->listen(rest_of(address, transport), listening, error);
 }
 
-int transport_listen(
-	const char *addresses, struct transport_listening *listening, struct error *error)
+static int check_one(
+	const char *address, struct transport_listening *listening, struct error *error)
+{
+	const struct transport *transport = transport_find(address, error);
+	struct transport_description description = {0};
+	int ret = 0;
+
+	(void)listening;
+	if (!transport)
+		return -EINVAL;
+	if (!transport->listen)
+		return error_set(error, EOPNOTSUPP, "listen on '%.100s'", address);
+	if (*rest_of(address, transport))
+		ret = transport->describe(rest_of(address, transport), &description, error);
+	if (!ret && description.port)
+		return error_set(error, 0,
+			"'%.100s': an address to listen on has no port here (keys: ports)",
+			address);
+	return ret;
+}
+
+/* Calls ONE for each of ADDRESSES until one fails. */
+static int each_address(const char *addresses,
+	int (*one)(const char *address, struct transport_listening *listening,
+		struct error *error),
+	struct transport_listening *listening, struct error *error)
 {
 	char copy[512], *rest = copy, *address;
 	int ret = 0;
 
-	listening->count = 0;
 	if (strlen(addresses) >= sizeof(copy))
 		return error_set(error, ENAMETOOLONG, "listen");
 	strcpy(copy, addresses);
 	while (!ret && (address = strsep(&rest, ","))) {
 		address += strspn(address, " ");
 		address[strcspn(address, " ")] = 0;
-		ret = listen_one(address, listening, error);
+		ret = one(address, listening, error);
 	}
+	return ret;
+}
+
+int transport_listen(
+	const char *addresses, struct transport_listening *listening, struct error *error)
+{
+	int ret;
+
+	listening->count = 0;
+	ret = each_address(addresses, listen_one, listening, error);
 	if (ret < 0)
 		transport_unlisten(listening);
 	return ret;
+}
+
+int transport_check_listen(const char *addresses, struct error *error)
+{
+	return each_address(addresses, check_one, NULL, error);
 }
 
 void transport_unlisten(struct transport_listening *listening)

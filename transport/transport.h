@@ -189,6 +189,9 @@ int transport_expand(const char *address, void (*add)(void *argument, const char
  * 0, or -errno with *error and nothing listening. */
 int transport_listen(
 	const char *addresses, struct transport_listening *listening, struct error *error);
+/* Whether ADDRESSES are such, as far as can be known without a name service and without
+ * listening. 0, or -errno with *error. */
+int transport_check_listen(const char *addresses, struct error *error);
 /* Closes what listens, and removes its files. */
 void transport_unlisten(struct transport_listening *listening);
 

@@ -13,19 +13,35 @@ static int http_host(const char *addresses, char host[256], struct error *error)
 {
 	struct transport_description description;
 	char first[256];
+	uint16_t port = 0;
 	int ret;
 
 	addresses += strspn(addresses, " ");
 	snprintf(first, sizeof(first), "%.*s", (int)strcspn(addresses, ", "), addresses);
-	if (!strstr(first, "://")) { /* a host; "": every address */
-		memcpy(host, first, sizeof(first));
+	host[0] = 0;
+	if (!*first) /* every address */
 		return 0;
+	if (!strstr(first, "://")) {
+		ret = tcp_parse_host(first, 0, host, &port, error);
+		return port ? error_set(error, 0, "'%.100s': the port is ports.control", first)
+			    : ret;
 	}
 	ret = transport_describe(first, 0, &description, error);
 	if (ret < 0)
 		return error_wrap(error, ret, "listen");
 	memcpy(host, description.host, sizeof(description.host));
 	return 0;
+}
+
+int listening_check(const struct agent_config *config, struct error *error)
+{
+	char host[256];
+	int ret = transport_check_listen(config->address, error);
+
+	if (ret < 0)
+		return error_wrap(error, ret, "listen");
+	ret = http_host(config->http_address, host, error);
+	return ret < 0 ? error_wrap(error, ret, "http.address") : 0;
 }
 
 int listening_open(struct agent_config *config, int *http, struct error *error)

@@ -8,6 +8,9 @@
 
 #include "gpu-agent/agent.h"
 
+/* Whether listening_open could be tried: for --check-config, which opens nothing. 0, or -errno
+ * with *error naming the key. */
+int listening_check(const struct agent_config *config, struct error *error);
 /* Fills in config->listening and config->bound; *HTTP: the control port's socket. 0, or -errno
  * with *error. */
 int listening_open(struct agent_config *config, int *http, struct error *error);

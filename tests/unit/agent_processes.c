@@ -602,6 +602,13 @@ static void a_wrong_start_is_one_clear_line(void **state)
 	assert_string_equal(
 		said, "gpu-agent: unknown flag '--frobnicate' (--help lists the flags)\n");
 	assert_int_equal(run_agent("--check-config --warm 3", said, sizeof(said)), 0);
+	assert_int_equal(
+		run_agent("--check-config --address 127.0.0.1:80", said, sizeof(said)), 1);
+	assert_string_equal(said, "gpu-agent: listen: '127.0.0.1:80': an address to listen on "
+				  "has no port here (keys: ports)\n");
+	assert_int_equal(
+		run_agent("--check-config --set http.address=ftp://a", said, sizeof(said)), 1);
+	assert_int_equal(strncmp(said, "gpu-agent: http.address: ", 25), 0);
 	assert_int_equal(run_agent("--role worker 4</dev/null", said, sizeof(said)), 2);
 	assert_int_equal(count_words(said, "\n"), 1);
 	assert_int_equal(run_agent("--version", said, sizeof(said)), 0);

@@ -381,6 +381,31 @@ static void test_several_addresses(void **state)
 	assert_int_equal(access(path + strlen("unix://"), F_OK), -1);
 }
 
+static void test_addresses_are_checked_without_listening(void **state)
+{
+	static const char *const bad[] = {"127.0.0.1:9998", "tcp://127.0.0.1",
+		"unix://relative", "unix:///a/b?mode=rw", "127.0.0.1, loop://x", "a/b",
+		"[::1]:9998", "[::1"};
+	static const char *const good[] = {
+		"", "127.0.0.1", "::", "[::1]", "gpu-3.example", "native://127.0.0.1"};
+	struct transport_listening listening;
+	char several[sizeof(path) + 40];
+	struct error error;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (!transport_check_listen(bad[i], &error))
+			fail_msg("%s is taken for an address to listen on", bad[i]);
+		assert_true(transport_listen(bad[i], &listening, &error) < 0);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		if (transport_check_listen(good[i], &error))
+			fail_msg("%s: %s", good[i], error.text);
+	snprintf(several, sizeof(several), " 127.0.0.1 , %s ", path);
+	assert_int_equal(transport_check_listen(several, &error), 0);
+	assert_int_equal(access(path + strlen("unix://"), F_OK), -1);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -401,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_several_addresses),
+		cmocka_unit_test(test_addresses_are_checked_without_listening),
 		cmocka_unit_test(test_native),
 		cmocka_unit_test(test_unix),
 		cmocka_unit_test(test_any_number_of_connections),
