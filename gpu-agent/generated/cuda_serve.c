@@ -924,6 +924,10 @@ static const struct serve_entry entries[] = {
 	 serve_cuGraphLaunch, "cuGraphLaunch"},
 	{OP_cuGraphUpload, sizeof(struct wire_cuGraphUpload), 0, SERVE_POST | SERVE_CALL,
 	 serve_cuGraphUpload, "cuGraphUpload"},
+	{OP_cuCtxRecordEvent, sizeof(struct wire_cuCtxRecordEvent), 0, SERVE_POST | SERVE_CALL,
+	 serve_cuCtxRecordEvent, "cuCtxRecordEvent"},
+	{OP_cuCtxWaitEvent, sizeof(struct wire_cuCtxWaitEvent), 0, SERVE_POST | SERVE_CALL,
+	 serve_cuCtxWaitEvent, "cuCtxWaitEvent"},
 };
 
 /* The table is sorted by opcode; libraries have tables of their own. */

@@ -88,5 +88,7 @@ CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);
 CUresult serve_cuGraphLaunch(struct worker *w, struct request *r);
 CUresult serve_cuGraphUpload(struct worker *w, struct request *r);
+CUresult serve_cuCtxRecordEvent(struct worker *w, struct request *r);
+CUresult serve_cuCtxWaitEvent(struct worker *w, struct request *r);
 
 #endif

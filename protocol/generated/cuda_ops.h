@@ -42,6 +42,8 @@ enum cuda_op {
 	OP_cuDeviceGetHostAtomicCapabilities = 289,
 	OP_cuGraphLaunch = 900,
 	OP_cuGraphUpload = 901,
+	OP_cuCtxRecordEvent = 902,
+	OP_cuCtxWaitEvent = 903,
 };
 
 #endif

@@ -388,4 +388,16 @@ struct wire_cuGraphUpload {
 };
 _Static_assert(sizeof(struct wire_cuGraphUpload) == 16, "");
 
+/* post 902 */
+struct wire_cuCtxRecordEvent {
+	uint64_t hEvent; /* KIND_KIND_CUevent */
+};
+_Static_assert(sizeof(struct wire_cuCtxRecordEvent) == 8, "");
+
+/* post 903 */
+struct wire_cuCtxWaitEvent {
+	uint64_t hEvent; /* KIND_KIND_CUevent */
+};
+_Static_assert(sizeof(struct wire_cuCtxWaitEvent) == 8, "");
+
 #endif

@@ -20,6 +20,9 @@
 #define EVENT_FLAGS                                                                            \
 	(unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
+/* For the stream of an event that stands for all of a context's: no stream's number. */
+#define EVENT_OF_CONTEXT UINT64_MAX
+
 static struct event *event_of(CUevent hEvent)
 {
 	return shim_object_of((uint64_t)(uintptr_t)hEvent, KIND_CUevent);
@@ -154,6 +157,59 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 	if (!call.status)
 		call.status = capture_wait(
 			event, body->hStream, Flags & (unsigned)CU_EVENT_WAIT_EXTERNAL);
+	return shim_post(&call);
+}
+
+CUresult hand_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct context *context = context_of(hCtx);
+	struct event *event = event_of(hEvent);
+	struct wire_cuCtxRecordEvent *body;
+	struct shim_call call;
+	CUresult status;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event || event->context != context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	/* What a shared event stands for would have to be done before (event_drain). */
+	if (event->flags & CU_EVENT_INTERPROCESS)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	status = capture_refuse_context(context);
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_cuCtxRecordEvent, sizeof(*body));
+	call.context = context->number;
+	body->hEvent = event->handle;
+	status = shim_post(&call);
+	if (!status) {
+		atomic_store(&event->capture, 0);
+		atomic_store(&event->stream, EVENT_OF_CONTEXT);
+		atomic_store(&event->recorded, call.seq);
+	}
+	return status;
+}
+
+CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct context *context = context_of(hCtx);
+	struct event *event = event_of(hEvent);
+	struct wire_cuCtxWaitEvent *body;
+	struct shim_call call;
+	CUresult status;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = capture_refuse_context(context);
+	if (!status && capture_event(event))
+		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_cuCtxWaitEvent, sizeof(*body));
+	call.context = context->number;
+	body->hEvent = event->handle;
 	return shim_post(&call);
 }
 

@@ -51,6 +51,8 @@ CUresult hand_cuCtxSynchronize(void);
 CUresult hand_cuCtxSynchronize_v2(CUcontext ctx);
 CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
 CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
+CUresult hand_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
+CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
 CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags);
 CUresult hand_cuCtxDetach(CUcontext ctx);
 CUresult hand_cuModuleLoad(CUmodule *module, const char *fname);

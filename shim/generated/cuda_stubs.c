@@ -223,6 +223,10 @@ static CUresult send_cuCtxResetPersistingL2Cache(void)
 }
 STUB(ready, cuCtxResetPersistingL2Cache, send_cuCtxResetPersistingL2Cache, (void), ());
 ANSWERS(ready, cuCtxGetExecAffinity, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+STUB(ready, cuCtxRecordEvent, hand_cuCtxRecordEvent, (CUcontext hCtx, CUevent hEvent), (hCtx,
+	hEvent));
+STUB(ready, cuCtxWaitEvent, hand_cuCtxWaitEvent, (CUcontext hCtx, CUevent hEvent), (hCtx,
+	hEvent));
 STUB(ready, cuCtxAttach, hand_cuCtxAttach, (CUcontext *pctx, unsigned int flags), (pctx,
 	flags));
 STUB(ready, cuCtxDetach, hand_cuCtxDetach, (CUcontext ctx), (ctx));
@@ -1872,11 +1876,6 @@ STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 
 #define WHY "NvSci: not served"
 REFUSED(cuDeviceGetNvSciSyncAttributes);
-#undef WHY
-
-#define WHY "events of a whole context: not served yet"
-REFUSED(cuCtxRecordEvent);
-REFUSED(cuCtxWaitEvent);
 #undef WHY
 
 #define WHY "textures and surfaces: not served yet"

@@ -285,23 +285,39 @@ CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 	return cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }
 
-CUresult event_wait_locked(struct CUstream_st *stream, CUevent event)
+/* The stream's next operation waits until SEQ of OTHER is done. */
+static CUresult wait_for_locked(
+	struct CUstream_st *stream, struct CUstream_st *other, uint64_t seq)
 {
 	struct event_op *op;
 
-	if (!event_pending(event) || event->stream == stream)
+	if (other == stream || other->completed >= seq)
 		return CUDA_SUCCESS;
 	op = calloc(1, sizeof(*op));
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->op.kind = OP_MARK;
 	op->op.drop = event_op_drop;
-	if (!queue_depend(&op->op, event->stream, event->seq)) {
+	if (!queue_depend(&op->op, other, seq)) {
 		free(op);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return queue_submit_locked(stream, &op->op, false) ? CUDA_SUCCESS
 							   : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult event_wait_locked(struct CUstream_st *stream, CUevent event)
+{
+	return event_pending(event) ? wait_for_locked(stream, event->stream, event->seq)
+				    : CUDA_SUCCESS;
+}
+
+void event_gate_locked(struct CUstream_st *stream)
+{
+	struct CUstream_st *gate = stream->context->gate;
+
+	if (gate)
+		wait_for_locked(stream, gate, gate->submitted);
 }
 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
@@ -357,6 +373,7 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 	op->event = hEvent;
 	hEvent->refs++;
+	hEvent->capture.id = 0;
 	event_place(hEvent, hCtx->legacy, hCtx->legacy->submitted + 1);
 	if (!queue_submit_locked(hCtx->legacy, &op->op, false))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
@@ -364,9 +381,11 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 	return ret;
 }
 
-/* What is queued later on any stream of the context waits for the event. */
+/* What is queued later on any stream of the context waits for the event, on one that is made
+ * later too. */
 CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
+	struct CUstream_st *gate;
 	CUresult ret;
 
 	if (!device_initialised())
@@ -374,12 +393,21 @@ CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	ret = context_check(hCtx);
 	if (ret)
 		return ret;
+	gate = queue_stream_new(hCtx, CU_STREAM_NON_BLOCKING, 0, false);
 	pthread_mutex_lock(&queue_lock);
+	if (!hCtx->gate) {
+		hCtx->gate = gate;
+		gate = NULL;
+	}
 	if (!object_is(hEvent, OBJECT_EVENT))
 		ret = CUDA_ERROR_INVALID_HANDLE;
+	else if (!hCtx->gate)
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	for (struct CUstream_st *s = hCtx->streams; s && !ret; s = s->next)
 		if (s->flags & CU_STREAM_NON_BLOCKING || s->legacy)
 			ret = event_wait_locked(s, hEvent);
 	pthread_mutex_unlock(&queue_lock);
+	if (gate)
+		queue_stream_close(gate);
 	return ret;
 }

@@ -149,6 +149,7 @@ struct CUstream_st *queue_stream_new(
 	stream->id = next_id++;
 	stream->next = context->streams;
 	context->streams = stream;
+	event_gate_locked(stream);
 	pthread_mutex_unlock(&queue_lock);
 	return stream;
 }

@@ -145,6 +145,8 @@ struct CUctx_st {
 	size_t limits[CU_LIMIT_MAX];
 	struct CUstream_st *streams; /* all of them; under queue_lock */
 	struct CUstream_st *legacy;
+	/* Has what later streams begin by waiting for (cuCtxWaitEvent); NULL: nothing ever. */
+	struct CUstream_st *gate;
 	struct CUmod_st *modules; /* under context_lock */
 };
 extern pthread_mutex_t context_lock;
@@ -374,6 +376,8 @@ static inline CUstream stream_ptsz(CUstream handle)
 }
 
 /* event.c */
+/* A new stream waits for what its context was told to wait for; queue_lock held. */
+void event_gate_locked(struct CUstream_st *stream);
 void event_release_context(const struct CUctx_st *context);
 
 /* copy.c */

@@ -1,6 +1,6 @@
 # tests/roundtrips: what calls cost in round trips, counted.
 
-$(BUILD)/roundtrips/steady: tests/roundtrips/steady.cu tests/programs/check.h | $(CACHE)/.complete
+$(BUILD)/roundtrips/steady: tests/roundtrips/steady.cu tests/programs/check.h tests/programs/driver.h | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared $< -o $@ -L$(CUDA13)/lib

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Does one thing N times, after having done it a few times: `steady THING N`.  What a thing costs
  * in round trips is the difference between two runs (roundtrips.py). */
-#include "../programs/check.h"
+#include "../programs/driver.h"
 
 enum { BYTES = 4096, WARM = 20 };
 
@@ -61,6 +61,18 @@ static void record(state *s, int)
 {
 	CUDA(cudaEventRecord(s->event, s->stream));
 	CUDA(cudaStreamWaitEvent(0, s->event, 0));
+}
+
+static void record_context(state *s, int)
+{
+	static auto p_get = driver_entry<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
+	static auto p_record = driver_entry<decltype(&cuCtxRecordEvent)>("cuCtxRecordEvent");
+	static auto p_wait = driver_entry<decltype(&cuCtxWaitEvent)>("cuCtxWaitEvent");
+	CUcontext context;
+
+	DRIVER(p_get(&context));
+	DRIVER(p_record(context, s->event));
+	DRIVER(p_wait(context, s->event));
 }
 
 static void fill(state *s, int i)
@@ -211,6 +223,7 @@ static const struct {
 	{"stream", stream},
 	{"event", event},
 	{"record", record},
+	{"record_context", record_context},
 	{"fill", fill},
 	{"copy_pageable", copy_pageable},
 	{"copy_pinned", copy_pinned},

@@ -134,6 +134,34 @@ CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r)
 	return fence_adopt(w, event) ? CUDA_SUCCESS : w->cuda.cuEventDestroy(event);
 }
 
+CUresult serve_cuCtxRecordEvent(struct worker *w, struct request *r)
+{
+	const struct wire_cuCtxRecordEvent *req = (const void *)r->body;
+	CUevent event = worker_handle(w, r, req->hEvent, KIND_CUevent);
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!r->header.context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!w->cuda.cuCtxRecordEvent)
+		return worker_lacks(w, "cuCtxRecordEvent");
+	return w->cuda.cuCtxRecordEvent(w->contexts[r->header.context], event);
+}
+
+CUresult serve_cuCtxWaitEvent(struct worker *w, struct request *r)
+{
+	const struct wire_cuCtxWaitEvent *req = (const void *)r->body;
+	CUevent event = worker_handle(w, r, req->hEvent, KIND_CUevent);
+
+	if (worker_refused(r))
+		return r->refused;
+	if (!r->header.context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!w->cuda.cuCtxWaitEvent)
+		return worker_lacks(w, "cuCtxWaitEvent");
+	return w->cuda.cuCtxWaitEvent(w->contexts[r->header.context], event);
+}
+
 /* ---- values in memory ---- */
 
 /* What CUDA keeps for its own use (an alias) is not the client's to say. */
