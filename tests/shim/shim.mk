@@ -45,6 +45,15 @@ $(LOCK_CUDA): $(BUILD)/tests/shim/locks_%: tests/programs/%.cu \
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart none -Xcompiler -pthread -Itests/programs $^ -o $@ \
 		$(LOCK_ORDER_LD:-Wl$(comma)%=-Xlinker %) -ldl
 
+# And one with the front of cuDNN, whose plans have a lock.
+LOCK_CUDNN_SRCS := $(wildcard shim/libraries/cudnn/*.c shim/generated/cudnn_*.c)
+$(call objects,$(LOCK_CUDNN_SRCS)): CPPFLAGS += -DVCUDA_LOCK_ORDER -DVCUDA_ABI=9
+$(BUILD)/tests/shim/locks_cudnn-plans: tests/cudnn/backend.c $(CUDNN_TEST_HEADERS) \
+		$(call objects,$(LOCK_CUDNN_SRCS) $(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDNN_TEST_CC) $(SANFLAGS) -DCUDNN_ABI=9 -o $@ $(filter %.c %.o,$^) $(LOCK_ORDER_LD) -ldl -lm
+
 $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
@@ -52,7 +61,7 @@ $(BUILD)/tests/shim_locks: $(OBJ)/tests/shim/locks/wrong.o $(LOCK_ORDER_OBJ)
 
 .PHONY: test-locks
 test: test-locks
-test-locks: run-locks_check $(patsubst $(BUILD)/tests/shim/%,run-%,$(LOCK_PROGRAMS) $(LOCK_CUDA)) ## the shim takes its locks in their order
+test-locks: run-locks_check $(patsubst $(BUILD)/tests/shim/%,run-%,$(LOCK_PROGRAMS) $(LOCK_CUDA)) run-locks_cudnn-plans ## the shim takes its locks in their order
 $(call add_test,locks_check,tests/shim/locks/wrong.c,$(BUILD)/tests/shim_locks,timeout 60 $$<)
 $(foreach program,$(LOCK_PROGRAMS),$(call add_test,$(notdir $(program)), \
 	tests/shim/$(patsubst locks_%,%,$(notdir $(program))).c,all $(program), \
@@ -60,3 +69,5 @@ $(foreach program,$(LOCK_PROGRAMS),$(call add_test,$(notdir $(program)), \
 $(foreach program,$(LOCK_CUDA),$(call add_test,$(notdir $(program)), \
 	tests/programs/$(patsubst locks_%,%,$(notdir $(program))).cu,all $(program), \
 	timeout 60 $(BIN)/vcuda run --software -- $(program)))
+$(call add_test,locks_cudnn-plans,tests/cudnn/backend.c,all $(BUILD)/tests/shim/locks_cudnn-plans, \
+	timeout 60 $(BIN)/vcuda run --software -- $(BUILD)/tests/shim/locks_cudnn-plans)
