@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls: built in the thread's scratch, copied into the ring under the ring's lock, awaited in
- * a slot.  See engine.h.  Trouble never makes a branch in a stub: call->status holds the first
- * one, and every function here that follows does nothing.
+ * Calls: built in the thread's scratch, copied into the ring under the ring's lock; slot.c
+ * waits for their answers.  See engine.h.  Trouble never makes a branch in a stub: call->status
+ * holds the first one, and every function here that follows does nothing.
  */
 #include "shim/engine/engine.h"
 
@@ -16,25 +16,16 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/session.h"
+#include "shim/engine/slot.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
 #include "shim/engine/thread.h"
-
-/* A sleeper looks at the state of the session that often: what bounds how long a sidecar's
- * death goes unnoticed (0.5 s is promised). */
-#define ENGINE_LOOK_NS 50000000u
 
 unsigned shim_perf = ~0u;
 bool shim_counting;
 
 /* A thread that finds no memory for its own scratch writes here; its call fails. */
 static unsigned char scratch_shared[THREAD_SCRATCH];
-
-static struct {
-	_Atomic uint64_t taken[CHANNEL_SLOTS / 64];
-	_Atomic uint32_t given; /* futex word: bumped when a slot is given while some wait */
-	_Atomic uint32_t wanted;
-} slots;
 
 CUresult shim_enter(unsigned call)
 {
@@ -278,8 +269,7 @@ static CUresult capture(struct shim_call *call, uint32_t *block)
 	}
 }
 
-/* Puts the call into the ring. */
-static CUresult frame_send(struct shim_call *call, uint8_t kind, uint16_t tag)
+CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 {
 	struct frame_header *header;
 	unsigned char *at;
@@ -356,199 +346,6 @@ void shim_post_end(uint16_t op)
 	doorbell();
 	if (__builtin_expect(managed_any, 0))
 		managed_sent(op, seq);
-}
-
-/* ---- slots ---- */
-
-static int slot_get(void)
-{
-	for (unsigned word = 0; word < CHANNEL_SLOTS / 64; word++) {
-		uint64_t taken = atomic_load(&slots.taken[word]);
-
-		while (~taken) {
-			uint64_t bit = ~taken & (taken + 1);
-
-			if (atomic_compare_exchange_weak(
-				    &slots.taken[word], &taken, taken | bit))
-				return (int)(word * 64) + __builtin_ctzll(bit);
-		}
-	}
-	return -1;
-}
-
-static void slot_put(struct channel_slot *slot)
-{
-	unsigned number = (unsigned)(slot - session.slots);
-
-	atomic_fetch_and(&slots.taken[number / 64], ~(1ull << number % 64));
-	if (atomic_load(&slots.wanted)) {
-		atomic_fetch_add(&slots.given, 1);
-		wait_wake(&slots.given);
-	}
-}
-
-static int slot_wait(CUresult *status)
-{
-	int number = slot_get();
-
-	if (number >= 0)
-		return number;
-	stats_event(STATS_STALLS);
-	atomic_fetch_add(&slots.wanted, 1);
-	for (;;) {
-		uint32_t given = atomic_load(&slots.given);
-
-		number = slot_get();
-		if (number >= 0)
-			break;
-		wait_sleep(&slots.given, given, ENGINE_LOOK_NS);
-		if (session_check()) {
-			*status = session_status();
-			break;
-		}
-	}
-	atomic_fetch_sub(&slots.wanted, 1);
-	return number;
-}
-
-static CUresult send_in_slot(struct shim_call *call, int number)
-{
-	struct channel_slot *slot = &session.slots[number];
-
-	atomic_store_explicit(&slot->sleeping, 0, memory_order_relaxed);
-	slot->status = slot->deferred = slot->body = slot->payload = 0;
-	atomic_store_explicit(&slot->answered, 0, memory_order_release);
-	call->status = frame_send(call, FRAME_CALL, (uint16_t)number);
-	if (call->status)
-		slot_put(slot);
-	else
-		call->slot = slot;
-	return call->status;
-}
-
-CUresult shim_send(struct shim_call *call)
-{
-	int number;
-
-	if (call->status)
-		return call->status;
-	number = slot_wait(&call->status);
-	return number < 0 ? call->status : send_in_slot(call, number);
-}
-
-bool shim_try_send(struct shim_call *call)
-{
-	int number;
-
-	if (call->status)
-		return true;
-	number = slot_get();
-	if (number < 0)
-		return false;
-	send_in_slot(call, number);
-	return true;
-}
-
-/* Waits for the slot's answer. False: the session is lost, and the answer will never come. */
-static bool slot_answered(struct channel_slot *slot)
-{
-	uint64_t start = session.spin_ns ? wait_now() : 0;
-
-	while (session.spin_ns) {
-		for (int i = 0; i < 64; i++) {
-			if (atomic_load_explicit(&slot->answered, memory_order_acquire))
-				return true;
-			wait_relax();
-		}
-		if (wait_now() - start > WAIT_CALL_NS)
-			break;
-	}
-	for (;;) {
-		atomic_store(&slot->sleeping, 1);
-		atomic_thread_fence(memory_order_seq_cst);
-		if (!atomic_load_explicit(&slot->answered, memory_order_acquire))
-			wait_sleep(&slot->answered, 0, ENGINE_LOOK_NS);
-		atomic_store(&slot->sleeping, 0);
-		if (atomic_load_explicit(&slot->answered, memory_order_acquire))
-			return true;
-		if (session_check())
-			return atomic_load_explicit(&slot->answered, memory_order_acquire);
-	}
-}
-
-const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
-{
-	struct channel_slot *slot = call->slot;
-	uint64_t counted = stats_start();
-	bool answered;
-
-	if (call->status)
-		return NULL;
-	answered = slot_answered(slot);
-	stats_time(STATS_ANSWER_NS, counted);
-	if (!answered) {
-		call->status = session_status();
-		/* The slot is never used again: the sidecar may still write to it. */
-		call->slot = NULL;
-		return NULL;
-	}
-	call->status = status_wire(slot->status);
-	call->landed = slot->payload;
-	call->reply_bytes = slot->body;
-	call->reply = slot->data;
-	if (call->status && call->status != CUDA_ERROR_NOT_READY) {
-		session_check(); /* where this is the end, it says why */
-		return NULL;
-	}
-	if (slot->body > CHANNEL_SLOT_BODY || slot->body < reply_bytes) {
-		call->status = status_of(CAUSE_VIOLATION);
-		return NULL;
-	}
-	return slot->data;
-}
-
-const void *shim_wait(struct shim_call *call, size_t reply_bytes)
-{
-	shim_send(call);
-	if (call->slot)
-		stats_event(STATS_ROUND_TRIPS);
-	return shim_wait_sent(call, reply_bytes);
-}
-
-CUresult shim_end(struct shim_call *call)
-{
-	if (call->slot) {
-		if (!call->status)
-			call->status = status_wire(call->slot->deferred);
-		slot_put(call->slot);
-		call->slot = NULL;
-	}
-	call->reply = NULL;
-	if (call->status && call->status != CUDA_ERROR_NOT_READY)
-		stats_event(STATS_ERRORS);
-	return call->status;
-}
-
-CUresult shim_post(struct shim_call *call)
-{
-	if (call->status)
-		return call->status;
-	if (!(shim_perf & PERF_POST)) {
-		shim_wait(call, 0);
-		return shim_end(call);
-	}
-	call->status = frame_send(call, FRAME_POST, 0);
-	return call->status;
-}
-
-const void *shim_run(const struct shim_call *call, const struct wire_run *run, size_t *n)
-{
-	*n = 0;
-	if (!call->reply || run->offset > call->reply_bytes ||
-		run->length > call->reply_bytes - run->offset)
-		return NULL;
-	*n = run->length;
-	return call->reply + run->offset;
 }
 
 /* ---- handles ---- */
