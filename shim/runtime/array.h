@@ -20,5 +20,7 @@ static inline CUarray array_driver(cudaArray_const_t array)
 }
 /* array_copy.c: cudaMemcpy3D's description where one side is an array, or both. */
 cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p);
+/* And back: where a side of COPY is an array, P gets its name and counts elements. */
+cudaError_t array_parms_back(struct cudaMemcpy3DParms *p, const CUDA_MEMCPY3D *copy);
 
 #endif

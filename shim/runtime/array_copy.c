@@ -365,3 +365,24 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 	copy->Depth = p->extent.width && p->extent.height ? p->extent.depth : 0;
 	return cudaSuccess;
 }
+
+cudaError_t array_parms_back(struct cudaMemcpy3DParms *p, const CUDA_MEMCPY3D *copy)
+{
+	cudaError_t error = cudaSuccess;
+	size_t unit = 1;
+
+	if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY) {
+		p->srcArray = (cudaArray_t)(uintptr_t)copy->srcArray;
+		p->srcPtr = (struct cudaPitchedPtr){0};
+		error = array_unit(p->srcArray, &unit);
+		p->srcPos.x /= error ? 1 : unit;
+	}
+	if (!error && copy->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+		p->dstArray = (cudaArray_t)(uintptr_t)copy->dstArray;
+		p->dstPtr = (struct cudaPitchedPtr){0};
+		error = array_unit(p->dstArray, &unit);
+		p->dstPos.x /= error ? 1 : unit;
+	}
+	p->extent.width /= error ? 1 : unit;
+	return error;
+}

@@ -2,6 +2,7 @@
  *
  * Copies in graphs: by a descriptor, in one row, from and to variables.
  */
+#include "shim/runtime/array.h"
 #include "shim/runtime/copy.h"
 
 /* ERROR: what describing the copy said. NULL: the thread's context. */
@@ -202,5 +203,5 @@ cudaError_t hand_cudaGraphMemcpyNodeGetParams(
 		.extent = {copy.WidthInBytes, copy.Height, copy.Depth},
 		.kind = from ? (to ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
 			     : (to ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice)};
-	return cudaSuccess;
+	return array_parms_back(pNodeParams, &copy);
 }
