@@ -83,6 +83,7 @@ CUresult serve_vcudaArrayOut(struct worker *w, struct request *r);
 CUresult serve_vcudaArrayCopy(struct worker *w, struct request *r);
 CUresult serve_vcudaTextureCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaTextureDestroy(struct worker *w, struct request *r);
+CUresult serve_vcudaArrayAsk(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);

@@ -82,6 +82,7 @@ enum vcuda_op {
 	OP_vcudaArrayCopy = 165,
 	OP_vcudaTextureCreate = 166,
 	OP_vcudaTextureDestroy = 167,
+	OP_vcudaArrayAsk = 168,
 };
 
 #endif

@@ -858,4 +858,16 @@ struct wire_vcudaTextureDestroy {
 };
 _Static_assert(sizeof(struct wire_vcudaTextureDestroy) == 8, "");
 
+/* call 168 */
+struct wire_vcudaArrayAsk {
+	uint64_t array;
+	uint32_t what;
+	int32_t device;
+};
+_Static_assert(sizeof(struct wire_vcudaArrayAsk) == 16, "");
+struct wire_vcudaArrayAsk_reply {
+	struct wire_run answer; /* at most 64 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaArrayAsk_reply) == 8, "");
+
 #endif

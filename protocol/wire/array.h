@@ -44,6 +44,12 @@ static inline bool array_blocks(uint32_t format)
 	return format >= 0x91 && format <= 0x9e;
 }
 
+/* Planar formats (YUV) hold several arrays in one; they are not served. */
+static inline bool array_planar(uint32_t format)
+{
+	return format >= 0x9f && format <= 0xb5;
+}
+
 /* Bytes of an element, or block; 0: there is no such format, or not with so many channels. */
 static inline uint32_t array_element(uint32_t format, uint32_t channels)
 {
@@ -141,6 +147,12 @@ static inline bool array_holds(const struct array_level *level, uint64_t x, uint
 	       height <= level->rows - y && z <= level->depth && depth <= level->depth - z &&
 	       !(x % level->element) && !(width % level->element);
 }
+
+/* What vcudaArrayAsk asks for. */
+enum array_ask {
+	ARRAY_ASK_SPARSE = 0,	    /* CUDA_ARRAY_SPARSE_PROPERTIES */
+	ARRAY_ASK_REQUIREMENTS = 1, /* CUDA_ARRAY_MEMORY_REQUIREMENTS */
+};
 
 /* vcudaTextureCreate's description: what is read, how, and which part of it (CUDA's resource,
  * texture and resource view). A surface has the first only. */

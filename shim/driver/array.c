@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -61,7 +62,8 @@ static CUresult array_create(const struct array_desc *desc, uint64_t *handle)
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!array_valid(desc))
-		return CUDA_ERROR_INVALID_VALUE;
+		return array_planar(desc->format) ? CUDA_ERROR_NOT_SUPPORTED
+						  : CUDA_ERROR_INVALID_VALUE;
 	status = capture_unsafe();
 	if (status)
 		return status;
@@ -280,6 +282,75 @@ CUresult hand_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, C
 			.Format = desc.Format,
 			.NumChannels = desc.NumChannels};
 	return status;
+}
+
+/* Only planar arrays have planes. */
+CUresult hand_cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
+{
+	(void)pPlaneArray;
+	(void)planeIdx;
+	return array_find((uint64_t)(uintptr_t)hArray, false) ? CUDA_ERROR_INVALID_VALUE
+							      : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* FLAG: what the array must have been made with. */
+static CUresult array_call_ask(const struct array *array, uint32_t flag, enum array_ask what,
+	int device, void *answer, size_t bytes)
+{
+	struct shim_call call;
+	struct wire_vcudaArrayAsk *body;
+	const struct wire_vcudaArrayAsk_reply *reply;
+	const void *from;
+	size_t got;
+
+	if (!array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!answer || !(array->desc.flags & flag))
+		return CUDA_ERROR_INVALID_VALUE;
+	body = shim_begin(&call, OP_vcudaArrayAsk, sizeof(*body));
+	body->array = array->handle;
+	body->what = what;
+	body->device = device_wire(device);
+	reply = shim_wait(&call, sizeof(*reply));
+	from = reply ? shim_run(&call, &reply->answer, &got) : NULL;
+	if (from && got >= bytes)
+		memcpy(answer, from, bytes);
+	return shim_end(&call);
+}
+
+CUresult hand_cuArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
+{
+	return array_call_ask(array_find((uint64_t)(uintptr_t)array, false), ARRAY_SPARSE,
+		ARRAY_ASK_SPARSE, 0, sparseProperties, sizeof(*sparseProperties));
+}
+
+CUresult hand_cuMipmappedArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
+{
+	return array_call_ask(array_find((uint64_t)(uintptr_t)mipmap, true), ARRAY_SPARSE,
+		ARRAY_ASK_SPARSE, 0, sparseProperties, sizeof(*sparseProperties));
+}
+
+CUresult hand_cuArrayGetMemoryRequirements(
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device)
+{
+	if (!device_of(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return array_call_ask(array_find((uint64_t)(uintptr_t)array, false), ARRAY_DEFERRED,
+		ARRAY_ASK_REQUIREMENTS, device, memoryRequirements,
+		sizeof(*memoryRequirements));
+}
+
+CUresult hand_cuMipmappedArrayGetMemoryRequirements(
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
+	CUdevice device)
+{
+	if (!device_of(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return array_call_ask(array_find((uint64_t)(uintptr_t)mipmap, true), ARRAY_DEFERRED,
+		ARRAY_ASK_REQUIREMENTS, device, memoryRequirements,
+		sizeof(*memoryRequirements));
 }
 
 /* ---- the end of a context ---- */

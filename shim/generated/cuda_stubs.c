@@ -388,6 +388,20 @@ STUB(ready, cuArrayCreate_v2, hand_cuArrayCreate_v2, (CUarray *pHandle,
 	const CUDA_ARRAY_DESCRIPTOR *pAllocateArray), (pHandle, pAllocateArray));
 STUB(ready, cuArrayGetDescriptor_v2, hand_cuArrayGetDescriptor_v2,
 	(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor, hArray));
+STUB(ready, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
+	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array), (sparseProperties,
+	array));
+STUB(ready, cuMipmappedArrayGetSparseProperties, hand_cuMipmappedArrayGetSparseProperties,
+	(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap),
+	(sparseProperties, mipmap));
+STUB(ready, cuArrayGetMemoryRequirements, hand_cuArrayGetMemoryRequirements,
+	(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device),
+	(memoryRequirements, array, device));
+STUB(ready, cuMipmappedArrayGetMemoryRequirements, hand_cuMipmappedArrayGetMemoryRequirements,
+	(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap,
+	CUdevice device), (memoryRequirements, mipmap, device));
+STUB(ready, cuArrayGetPlane, hand_cuArrayGetPlane, (CUarray *pPlaneArray, CUarray hArray,
+	unsigned int planeIdx), (pPlaneArray, hArray, planeIdx));
 STUB(ready, cuArrayDestroy, hand_cuArrayDestroy, (CUarray hArray), (hArray));
 STUB(ready, cuArray3DCreate_v2, hand_cuArray3DCreate_v2, (CUarray *pHandle,
 	const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray), (pHandle, pAllocateArray));
@@ -1102,6 +1116,13 @@ ANSWERS(ready, cuMemHostGetDevicePointer, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemcpyHtoD, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemcpyDtoH, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemcpyDtoD, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyDtoA, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyAtoD, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyHtoA, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyAtoH, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyAtoA, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyHtoAAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuMemcpyAtoHAsync, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemcpy2D, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemcpy2DUnaligned, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemcpy3D, CUDA_ERROR_INVALID_CONTEXT);
@@ -1116,6 +1137,13 @@ ANSWERS(ready, cuMemsetD32, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemsetD2D8, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemsetD2D16, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuMemsetD2D32, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuArrayCreate, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuArrayGetDescriptor, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuArray3DCreate, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuArray3DGetDescriptor, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuTexRefSetAddress, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
 STUB(ready, cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost,
 	size_t ByteCount), (dstDevice, srcHost, ByteCount, CU_STREAM_LEGACY));
 STUB(ready, cuMemcpyHtoD_v2_ptds, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice,
@@ -1912,35 +1940,11 @@ REFUSED(cuTexRefDestroy);
 REFUSED(cuSurfRefSetArray);
 REFUSED(cuSurfRefGetArray);
 REFUSED(cuTexRefSetAddress2D_v2);
-REFUSED(cuTexRefSetAddress);
-REFUSED(cuTexRefSetAddress2D);
-REFUSED(cuTexRefGetAddress);
 #undef WHY
 
 #define WHY "managed memory: not served yet"
 REFUSED(cuLibraryGetManaged);
 REFUSED(cuMemGetLocationInfo);
-#undef WHY
-
-#define WHY "arrays: not served yet"
-REFUSED(cuArrayGetSparseProperties);
-REFUSED(cuMipmappedArrayGetSparseProperties);
-REFUSED(cuArrayGetMemoryRequirements);
-REFUSED(cuMipmappedArrayGetMemoryRequirements);
-REFUSED(cuArrayGetPlane);
-REFUSED(cuMemcpyDtoA);
-REFUSED(cuMemcpyAtoD);
-REFUSED(cuMemcpyHtoA);
-REFUSED(cuMemcpyAtoH);
-REFUSED(cuMemcpyAtoA);
-REFUSED(cuMemcpyHtoAAsync);
-REFUSED(cuMemcpyAtoHAsync);
-REFUSED(cuArrayCreate);
-REFUSED(cuArrayGetDescriptor);
-REFUSED(cuArray3DCreate);
-REFUSED(cuArray3DGetDescriptor);
-REFUSED(cuMemMapArrayAsync);
-REFUSED(cuMemMapArrayAsync_ptsz);
 #undef WHY
 
 #define WHY "sharing between processes: not served yet"
@@ -2057,6 +2061,11 @@ REFUSED(cuCoredumpDeregisterCompleteCallback);
 REFUSED(cuDevSmResourceSplit);
 REFUSED(cuGreenCtxRecordEvent);
 REFUSED(cuGreenCtxWaitEvent);
+#undef WHY
+
+#define WHY "arrays: not served yet"
+REFUSED(cuMemMapArrayAsync);
+REFUSED(cuMemMapArrayAsync_ptsz);
 #undef WHY
 
 #define WHY "needs a decompression engine, which the agents' GPUs lack"

@@ -37,6 +37,8 @@ cudaError_t hand_cudaDeviceReset(void);
 cudaError_t hand_cudaDeviceSynchronize(void);
 cudaError_t hand_cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 cudaError_t hand_cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit);
+cudaError_t hand_cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
+		const struct cudaChannelFormatDesc *fmtDesc, int device);
 cudaError_t hand_cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig);
 cudaError_t hand_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
 cudaError_t hand_cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
@@ -184,6 +186,19 @@ cudaError_t hand_cudaGetMipmappedArrayLevel(cudaArray_t *levelArray,
 cudaError_t hand_cudaMemGetInfo(size_t *free, size_t *total);
 cudaError_t hand_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent,
 		unsigned int *flags, cudaArray_t array);
+cudaError_t hand_cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray,
+		unsigned int planeIdx);
+cudaError_t hand_cudaArrayGetMemoryRequirements(
+		struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array,
+		int device);
+cudaError_t hand_cudaMipmappedArrayGetMemoryRequirements(
+		struct cudaArrayMemoryRequirements *memoryRequirements,
+		cudaMipmappedArray_t mipmap, int device);
+cudaError_t hand_cudaArrayGetSparseProperties(
+		struct cudaArraySparseProperties *sparseProperties, cudaArray_t array);
+cudaError_t hand_cudaMipmappedArrayGetSparseProperties(
+		struct cudaArraySparseProperties *sparseProperties,
+		cudaMipmappedArray_t mipmap);
 cudaError_t hand_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice,
 		size_t count);
 cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,

@@ -57,6 +57,9 @@ STUB(cudaDeviceSetLimit, hand_cudaDeviceSetLimit, (enum cudaLimit limit, size_t 
 	value))
 STUB(cudaDeviceGetLimit, hand_cudaDeviceGetLimit, (size_t *pValue, enum cudaLimit limit),
 	(pValue, limit))
+STUB(cudaDeviceGetTexture1DLinearMaxWidth, hand_cudaDeviceGetTexture1DLinearMaxWidth,
+	(size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device),
+	(maxWidthInElements, fmtDesc, device))
 STUB(cudaDeviceGetCacheConfig, hand_cudaDeviceGetCacheConfig,
 	(enum cudaFuncCache *pCacheConfig), (pCacheConfig))
 STUB(cudaDeviceGetStreamPriorityRange, hand_cudaDeviceGetStreamPriorityRange,
@@ -248,6 +251,20 @@ STUB(cudaMemGetInfo, hand_cudaMemGetInfo, (size_t *free, size_t *total), (free, 
 STUB(cudaArrayGetInfo, hand_cudaArrayGetInfo, (struct cudaChannelFormatDesc *desc,
 	struct cudaExtent *extent, unsigned int *flags, cudaArray_t array), (desc, extent,
 	flags, array))
+STUB(cudaArrayGetPlane, hand_cudaArrayGetPlane, (cudaArray_t *pPlaneArray, cudaArray_t hArray,
+	unsigned int planeIdx), (pPlaneArray, hArray, planeIdx))
+STUB(cudaArrayGetMemoryRequirements, hand_cudaArrayGetMemoryRequirements,
+	(struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device),
+	(memoryRequirements, array, device))
+STUB(cudaMipmappedArrayGetMemoryRequirements, hand_cudaMipmappedArrayGetMemoryRequirements,
+	(struct cudaArrayMemoryRequirements *memoryRequirements, cudaMipmappedArray_t mipmap,
+	int device), (memoryRequirements, mipmap, device))
+STUB(cudaArrayGetSparseProperties, hand_cudaArrayGetSparseProperties,
+	(struct cudaArraySparseProperties *sparseProperties, cudaArray_t array),
+	(sparseProperties, array))
+STUB(cudaMipmappedArrayGetSparseProperties, hand_cudaMipmappedArrayGetSparseProperties,
+	(struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap),
+	(sparseProperties, mipmap))
 STUB(cudaMemcpyPeer, hand_cudaMemcpyPeer, (void *dst, int dstDevice, const void *src,
 	int srcDevice, size_t count), (dst, dstDevice, src, srcDevice, count))
 STUB(cudaMemcpyPeerAsync, hand_cudaMemcpyPeerAsync, (void *dst, int dstDevice, const void *src,
@@ -1163,10 +1180,6 @@ REFUSED(__cudaGetProcAddress)
 #endif
 #undef WHY
 
-#define WHY "textures and surfaces: not served yet"
-REFUSED(cudaDeviceGetTexture1DLinearMaxWidth)
-#undef WHY
-
 #define WHY "NvSci: not served"
 REFUSED(cudaDeviceGetNvSciSyncAttributes)
 #undef WHY
@@ -1211,11 +1224,6 @@ REFUSED(cudaWaitExternalSemaphoresAsync_v2_ptsz)
 
 #define WHY "arrays: not served yet"
 REFUSED(cudaExternalMemoryGetMappedMipmappedArray)
-REFUSED(cudaArrayGetPlane)
-REFUSED(cudaArrayGetMemoryRequirements)
-REFUSED(cudaMipmappedArrayGetMemoryRequirements)
-REFUSED(cudaArrayGetSparseProperties)
-REFUSED(cudaMipmappedArrayGetSparseProperties)
 #undef WHY
 
 #define WHY "managed memory: not served yet"

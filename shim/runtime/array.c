@@ -231,3 +231,52 @@ cudaError_t hand_cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArra
 		return cudaErrorInvalidValue;
 	return hand_cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array);
 }
+
+cudaError_t hand_cudaArrayGetPlane(
+	cudaArray_t *pPlaneArray, cudaArray_t hArray, unsigned int planeIdx)
+{
+	return RUNTIME_DRIVER(cuArrayGetPlane(
+		(CUarray *)(void *)pPlaneArray, array_driver(hArray), planeIdx));
+}
+
+/* ---- arrays whose memory is mapped later ---- */
+
+_Static_assert(
+	sizeof(struct cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES) &&
+		offsetof(struct cudaArraySparseProperties, miptailSize) ==
+			offsetof(CUDA_ARRAY_SPARSE_PROPERTIES, miptailSize) &&
+		sizeof(struct cudaArrayMemoryRequirements) ==
+			sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS),
+	"what an array needs");
+
+cudaError_t hand_cudaArrayGetSparseProperties(
+	struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
+{
+	return RUNTIME_DRIVER(cuArrayGetSparseProperties(
+		(CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties, array_driver(array)));
+}
+
+cudaError_t hand_cudaMipmappedArrayGetSparseProperties(
+	struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
+{
+	return RUNTIME_DRIVER(cuMipmappedArrayGetSparseProperties(
+		(CUDA_ARRAY_SPARSE_PROPERTIES *)sparseProperties,
+		(CUmipmappedArray)(uintptr_t)mipmap));
+}
+
+cudaError_t hand_cudaArrayGetMemoryRequirements(
+	struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device)
+{
+	return RUNTIME_DRIVER(cuArrayGetMemoryRequirements(
+		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements, array_driver(array),
+		device));
+}
+
+cudaError_t hand_cudaMipmappedArrayGetMemoryRequirements(
+	struct cudaArrayMemoryRequirements *memoryRequirements, cudaMipmappedArray_t mipmap,
+	int device)
+{
+	return RUNTIME_DRIVER(cuMipmappedArrayGetMemoryRequirements(
+		(CUDA_ARRAY_MEMORY_REQUIREMENTS *)memoryRequirements,
+		(CUmipmappedArray)(uintptr_t)mipmap, device));
+}

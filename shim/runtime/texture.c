@@ -296,3 +296,21 @@ cudaError_t hand_cudaGetSurfaceObjectResourceDesc(
 		resource_back(pResDesc, &resource);
 	return error;
 }
+
+cudaError_t hand_cudaDeviceGetTexture1DLinearMaxWidth(
+	size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device)
+{
+	CUarray_format format;
+	unsigned channels;
+	CUdevice driver;
+	cudaError_t error;
+
+	if (!maxWidthInElements || !fmtDesc)
+		return cudaErrorInvalidValue;
+	error = array_format(fmtDesc, &format, &channels);
+	if (!error)
+		error = runtime_device(device, &driver);
+	return error ? error
+		     : runtime_status(cuDeviceGetTexture1DLinearMaxWidth(
+			       maxWidthInElements, format, channels, driver));
+}

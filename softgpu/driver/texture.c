@@ -10,6 +10,9 @@
 
 #include "softgpu/ptx/texture.h"
 
+/* Elements of a texture over linear memory. */
+#define LINEAR_MOST ((size_t)1 << 28)
+
 struct texture {
 	struct texture *next;
 	struct CUctx_st *context;
@@ -74,7 +77,7 @@ static CUresult set_memory(struct ptx_texture *t, const CUDA_RESOURCE_DESC *r)
 	level->height = level->depth = 1;
 	if (flat) {
 		bytes = r->res.linear.sizeInBytes;
-		if (bytes < element || bytes / element > 1u << 28)
+		if (bytes < element || bytes / element > LINEAR_MOST)
 			return CUDA_ERROR_INVALID_VALUE;
 		t->memory = true;
 		level->address = r->res.linear.devPtr;
@@ -354,4 +357,18 @@ CUresult cuTexObjectGetResourceViewDesc(
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)
 {
 	return ask(surfObject, true, pResDesc, NULL, NULL);
+}
+
+/* As many elements as linear memory of a texture may have, of whatever size. */
+CUresult cuDeviceGetTexture1DLinearMaxWidth(
+	size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
+{
+	if (!device_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!device_get(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!maxWidthInElements || !array_element(format, numChannels))
+		return CUDA_ERROR_INVALID_VALUE;
+	*maxWidthInElements = LINEAR_MOST;
+	return CUDA_SUCCESS;
 }

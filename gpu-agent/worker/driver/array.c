@@ -165,6 +165,45 @@ CUresult serve_vcudaArrayDestroy(struct worker *w, struct request *r)
 	return array_close(w, array);
 }
 
+/* The driver's answer; its functions are NULL where it has none. */
+static CUresult array_ask(struct worker *w, const struct worker_array *a, uint32_t what,
+	CUdevice device, void *to)
+{
+	const struct cuda_driver *cuda = &w->cuda;
+
+	if (what == ARRAY_ASK_SPARSE && a->mipmap && cuda->cuMipmappedArrayGetSparseProperties)
+		return cuda->cuMipmappedArrayGetSparseProperties(to, a->mipmap);
+	if (what == ARRAY_ASK_SPARSE && !a->mipmap && cuda->cuArrayGetSparseProperties)
+		return cuda->cuArrayGetSparseProperties(to, a->array);
+	if (what == ARRAY_ASK_REQUIREMENTS && a->mipmap &&
+		cuda->cuMipmappedArrayGetMemoryRequirements)
+		return cuda->cuMipmappedArrayGetMemoryRequirements(to, a->mipmap, device);
+	if (what == ARRAY_ASK_REQUIREMENTS && !a->mipmap && cuda->cuArrayGetMemoryRequirements)
+		return cuda->cuArrayGetMemoryRequirements(to, a->array, device);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult serve_vcudaArrayAsk(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaArrayAsk *req = (const void *)r->body;
+	struct wire_vcudaArrayAsk_reply *answer = (void *)r->answer;
+	struct worker_array *array = worker_handle(w, r, req->array, KIND_CUarray);
+	uint64_t told[8] = {0};
+	CUresult status;
+
+	if (!array)
+		return r->refused;
+	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	_Static_assert(sizeof(CUDA_ARRAY_SPARSE_PROPERTIES) <= sizeof(told) &&
+			       sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS) <= sizeof(told),
+		"answers");
+	status = array_ask(w, array, req->what, w->devices[req->device].device, told);
+	if (!status)
+		memcpy(worker_out(r, &answer->answer, sizeof(told)), told, sizeof(told));
+	return status;
+}
+
 void array_forget(struct worker *w, struct worker_array *array)
 {
 	array_close(w, array);
