@@ -129,6 +129,23 @@ static void descriptions(cudaArray_t array)
 	CUDA(cudaDestroyTextureObject(texture));
 }
 
+/* What only sparse, planar or later mapped arrays have. */
+static void others(cudaArray_t array)
+{
+	cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
+	cudaArrayMemoryRequirements needs;
+	cudaArraySparseProperties sparse;
+	cudaArray_t plane;
+	size_t most = 0;
+
+	CUDA_IS(cudaErrorInvalidValue, cudaArrayGetSparseProperties(&sparse, array));
+	CUDA_IS(cudaErrorInvalidValue, cudaArrayGetMemoryRequirements(&needs, array, 0));
+	CUDA_IS(cudaErrorInvalidValue, cudaArrayGetPlane(&plane, array, 0));
+	(void)cudaGetLastError();
+	CUDA(cudaDeviceGetTexture1DLinearMaxWidth(&most, &floats, 0));
+	CHECK(most >= (size_t)1 << 27);
+}
+
 int main()
 {
 	cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
@@ -147,6 +164,7 @@ int main()
 	points(array);
 	linear(array);
 	descriptions(array);
+	others(array);
 
 	resource.resType = cudaResourceTypeArray;
 	resource.res.array.array = array;
