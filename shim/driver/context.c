@@ -32,6 +32,15 @@
 #define CONTEXT_API_VERSION                                                                    \
 	3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
 
+/* At most one of the ways in which a thread waits. */
+static bool flags_valid(unsigned flags)
+{
+	unsigned wait = flags & (unsigned)CU_CTX_SCHED_MASK;
+
+	return !(flags & ~CONTEXT_FLAGS) && wait <= CU_CTX_SCHED_BLOCKING_SYNC &&
+	       !(wait & (wait - 1));
+}
+
 static struct {
 	pthread_mutex_t lock;
 	_Atomic uint64_t last_id;
@@ -173,7 +182,7 @@ CUresult hand_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (flags & ~CONTEXT_FLAGS)
+	if (!flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* They say how the app's threads wait, which the shim decides for itself. */
 	atomic_store(&device->primary_flags, flags);

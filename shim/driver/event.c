@@ -137,6 +137,8 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 
 CUresult hand_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
+	if (!event_of(hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	return event_record(hEvent, hStream, flags, OP_cuEventRecordWithFlags);
@@ -148,6 +150,8 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 	struct wire_cuStreamWaitEvent *body;
 	struct shim_call call;
 
+	if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));

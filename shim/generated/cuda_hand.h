@@ -522,6 +522,10 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
 		void **extra, CUstream null_stream);
 CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
+CUresult hand_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+		unsigned int flags);
+CUresult hand_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+		unsigned int flags);
 CUresult hand_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream);
 CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
@@ -570,6 +574,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams, CUstream null_stream);
 CUresult hand_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
+CUresult hand_cuGraphUpload(CUgraphExec hGraph, CUstream hStream);
 CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream);
 CUresult hand_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		size_t *numEdges);

@@ -1467,25 +1467,9 @@ STUB(ready, cuLaunchHostFunc, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn
 	void *userData), (hStream, fn, userData));
 STUB(ready, cuLaunchHostFunc_ptsz, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
 	void *userData), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
-
-/* post 280 */
-static CUresult send_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr,
-		cuuint32_t value, unsigned int flags)
-{
-	struct shim_call call;
-	struct wire_cuStreamWriteValue32_v2 *body;
-
-	body = shim_begin(&call, OP_cuStreamWriteValue32_v2, sizeof(*body));
-	body->stream = shim_stream(&call, stream);
-	body->addr = addr;
-	body->value = value;
-	body->flags = flags;
-
-	return shim_post(&call);
-}
-STUB(ready, cuStreamWriteValue32_v2, send_cuStreamWriteValue32_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue32_v2, hand_cuStreamWriteValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue32_v2_ptsz, send_cuStreamWriteValue32_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue32_v2_ptsz, hand_cuStreamWriteValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
 
@@ -1509,25 +1493,9 @@ STUB(ready, cuStreamWaitValue32_v2, send_cuStreamWaitValue32_v2, (CUstream strea
 STUB(ready, cuStreamWaitValue32_v2_ptsz, send_cuStreamWaitValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-
-/* post 282 */
-static CUresult send_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr,
-		cuuint64_t value, unsigned int flags)
-{
-	struct shim_call call;
-	struct wire_cuStreamWriteValue64_v2 *body;
-
-	body = shim_begin(&call, OP_cuStreamWriteValue64_v2, sizeof(*body));
-	body->stream = shim_stream(&call, stream);
-	body->addr = addr;
-	body->value = value;
-	body->flags = flags;
-
-	return shim_post(&call);
-}
-STUB(ready, cuStreamWriteValue64_v2, send_cuStreamWriteValue64_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue64_v2, hand_cuStreamWriteValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue64_v2_ptsz, send_cuStreamWriteValue64_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue64_v2_ptsz, hand_cuStreamWriteValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
 
@@ -1699,22 +1667,9 @@ STUB(ready, cuGraphInstantiateWithParams_ptsz, hand_cuGraphInstantiateWithParams
 STUB(ready, cuGraphExecUpdate, hand_cuGraphExecUpdate, (CUgraphExec hGraphExec, CUgraph hGraph,
 	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out), (hGraphExec,
 	hGraph, hErrorNode_out, updateResult_out));
-
-/* post 901 */
-static CUresult send_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
-{
-	struct shim_call call;
-	struct wire_cuGraphUpload *body;
-
-	body = shim_begin(&call, OP_cuGraphUpload, sizeof(*body));
-	body->hGraph = shim_handle(&call, hGraph, KIND_CUgraphExec);
-	body->hStream = shim_stream(&call, hStream);
-
-	return shim_post(&call);
-}
-STUB(ready, cuGraphUpload, send_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream), (hGraph,
+STUB(ready, cuGraphUpload, hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream), (hGraph,
 	hStream));
-STUB(ready, cuGraphUpload_ptsz, send_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream),
+STUB(ready, cuGraphUpload_ptsz, hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream),
 	(hGraph, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuGraphLaunch, hand_cuGraphLaunch, (CUgraphExec hGraph, CUstream hStream), (hGraph,
 	hStream));
@@ -1873,9 +1828,9 @@ STUB(lasting, cuDevicePrimaryCtxSetFlags, hand_cuDevicePrimaryCtxSetFlags_v2, (C
 	unsigned int flags), (dev, flags));
 STUB(lasting, cuDeviceGetUuid, hand_cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice dev), (uuid,
 	dev));
-STUB(ready, cuStreamWriteValue32, send_cuStreamWriteValue32_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue32, hand_cuStreamWriteValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue32_ptsz, send_cuStreamWriteValue32_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue32_ptsz, hand_cuStreamWriteValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
 STUB(ready, cuStreamWaitValue32, send_cuStreamWaitValue32_v2, (CUstream stream,
@@ -1883,9 +1838,9 @@ STUB(ready, cuStreamWaitValue32, send_cuStreamWaitValue32_v2, (CUstream stream,
 STUB(ready, cuStreamWaitValue32_ptsz, send_cuStreamWaitValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamWriteValue64, send_cuStreamWriteValue64_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue64, hand_cuStreamWriteValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue64_ptsz, send_cuStreamWriteValue64_v2, (CUstream stream,
+STUB(ready, cuStreamWriteValue64_ptsz, hand_cuStreamWriteValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
 STUB(ready, cuStreamWaitValue64, send_cuStreamWaitValue64_v2, (CUstream stream,

@@ -19,7 +19,7 @@
 
 struct captures captures = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(capture, captures.lock, LOCK_CAPTURE);
-static _Thread_local uint8_t thread_mode __attribute__((tls_model("initial-exec")));
+static _Thread_local CUstreamCaptureMode thread_mode __attribute__((tls_model("initial-exec")));
 
 static struct capture *capture_find(uint64_t id)
 {
@@ -482,11 +482,12 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 
 CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	CUstreamCaptureMode old = (CUstreamCaptureMode)thread_mode;
+	CUstreamCaptureMode old = thread_mode;
 
-	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	thread_mode = (uint8_t)*mode;
+	/* NVIDIA's driver keeps any number. */
+	thread_mode = *mode;
 	*mode = old;
 	return CUDA_SUCCESS;
 }

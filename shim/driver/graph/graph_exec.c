@@ -211,6 +211,20 @@ static CUresult exec_post(const struct graph_exec *exec, uint64_t stream, uint64
 	return status;
 }
 
+CUresult hand_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
+{
+	const struct graph_exec *exec = graph_exec_find(hGraph);
+	struct wire_cuGraphUpload *body;
+	struct shim_call call;
+
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	body = shim_begin(&call, OP_cuGraphUpload, sizeof(*body));
+	body->hGraph = exec->handle;
+	body->hStream = shim_stream(&call, hStream);
+	return shim_post(&call);
+}
+
 CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
 	struct graph_exec *exec = graph_exec_find(hGraph);

@@ -337,7 +337,7 @@ CUresult hand_cuMemFreeHost(void *p)
 	bool drain;
 
 	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
 	drain = piece && piece->segment && piece->base == p &&

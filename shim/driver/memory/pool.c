@@ -304,7 +304,7 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
-	if (status)
+	if (status || !dptr)
 		return status;
 	graph = capture_graph(stream);
 	if (graph)
@@ -473,10 +473,8 @@ CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int de
 {
 	struct pool *pool;
 
-	if (!out)
+	if (!out || !device_of(dev))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_of(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&pools.lock);
 	pool = which(dev);
 	pthread_mutex_unlock(&pools.lock);
@@ -490,9 +488,7 @@ CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	struct pool *set = pool_of(pool);
 
-	if (!device_of(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!set || set->device != dev)
+	if (!device_of(dev) || !set || set->device != dev)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	pools.current[dev] = set;

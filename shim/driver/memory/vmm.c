@@ -363,6 +363,8 @@ CUresult hand_cuMemGetAccess(
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		!memory_find(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(location->id))
+		return CUDA_ERROR_INVALID_DEVICE;
 	*flags = range.device == location->id ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 					      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;

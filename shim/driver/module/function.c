@@ -106,7 +106,7 @@ CUresult hand_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 	struct function *function;
 	CUresult status;
 
-	if (!hmod)
+	if (!hmod || !hfunc)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = function_find(hfunc, &function);
 	if (!status)
@@ -119,7 +119,7 @@ CUresult hand_cuFuncGetName(const char **name, CUfunction hfunc)
 	struct function *function;
 	CUresult status;
 
-	if (!name)
+	if (!name || !hfunc)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = function_find(hfunc, &function);
 	if (!status)
@@ -131,7 +131,7 @@ CUresult hand_cuFuncGetParamInfo(
 	CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct function *function;
-	CUresult status = function_find(func, &function);
+	CUresult status = func ? function_find(func, &function) : CUDA_ERROR_INVALID_VALUE;
 
 	return status ? status : function_param(function, paramIndex, paramOffset, paramSize);
 }

@@ -281,10 +281,12 @@ CUresult hand_cuLibraryEnumerateKernels(
 	unsigned count = 0;
 	CUresult status;
 
-	if (!kernels || !numKernels)
+	if (!kernels)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!numKernels)
+		return CUDA_SUCCESS;
 	status = library_module(library, &module);
 	if (!status)
 		status = hand_cuModuleGetFunctionCount(
@@ -342,7 +344,7 @@ CUresult hand_cuLibraryGetGlobal(
 	struct module *module;
 	CUresult status;
 
-	if (!name || (!dptr && !bytes))
+	if (!name || !library || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!from)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -379,7 +381,7 @@ CUresult hand_cuKernelGetName(const char **name, CUkernel hfunc)
 {
 	struct kernel *kernel = kernel_of(hfunc);
 
-	if (!name)
+	if (!name || !hfunc)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -395,6 +397,8 @@ static CUresult kernel_on(CUkernel kernel, CUdevice dev, struct function **out)
 	struct device *device = device_of(dev);
 	CUresult status;
 
+	if (!kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (context_current() && before->device == dev)
@@ -448,7 +452,8 @@ CUresult hand_cuKernelGetParamInfo(
 	CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct function *function;
-	CUresult status = library_function((uint64_t)(uintptr_t)kernel, &function);
+	CUresult status = kernel ? library_function((uint64_t)(uintptr_t)kernel, &function)
+				 : CUDA_ERROR_INVALID_VALUE;
 
 	return status ? status : function_param(function, paramIndex, paramOffset, paramSize);
 }

@@ -537,10 +537,12 @@ CUresult hand_cuModuleEnumerateFunctions(
 	uint32_t total = 0;
 	CUresult status;
 
-	if (!functions || !numFunctions)
+	if (!functions)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!e.module)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!numFunctions)
+		return CUDA_SUCCESS;
 	list.names = calloc(numFunctions, sizeof(*list.names));
 	if (!list.names)
 		return CUDA_ERROR_OUT_OF_MEMORY;
