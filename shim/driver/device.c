@@ -282,9 +282,13 @@ CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 CUresult hand_cuFlushGPUDirectRDMAWrites(
 	CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {
-	(void)target;
-	(void)scope;
-	return CUDA_ERROR_NOT_SUPPORTED; /* GPU_DIRECT_RDMA_SUPPORTED is 0 */
+	bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+		     (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+			     scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
+
+	/* No device of the program's machine writes to the GPU's memory by itself: there is
+	 * nothing that could be outstanding. */
+	return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult hand_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)

@@ -259,14 +259,15 @@ static CUresult texture_destroy(uint64_t object, bool surface)
 	return shim_post(&call);
 }
 
+/* NVIDIA's driver takes the object 0 for none. */
 CUresult hand_cuTexObjectDestroy(CUtexObject texObject)
 {
-	return texture_destroy(texObject, false);
+	return texObject ? texture_destroy(texObject, false) : CUDA_SUCCESS;
 }
 
 CUresult hand_cuSurfObjectDestroy(CUsurfObject surfObject)
 {
-	return texture_destroy(surfObject, true);
+	return surfObject ? texture_destroy(surfObject, true) : CUDA_SUCCESS;
 }
 
 void texture_reset(struct context *context)

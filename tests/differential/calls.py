@@ -176,7 +176,7 @@ def draw(param, known, function):
         if re.fullmatch(r"\w+", base):
             return "call.zeros()" if constant else "call.output(8)"
     if stars == 2 and base == "void" and not constant:
-        return "NULL" if re.search(r"kernelParams|extra|args|optionValues|Values", name) else (
+        return "nullptr" if re.search(r"kernelParams|extra|args|optionValues|Values", name) else (
             "call.made(CLASS_pinned)" if "Host" in function else "call.made(CLASS_memory)")
     if stars == 2 and base == "char" and constant:
         return "call.text_out()"

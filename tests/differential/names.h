@@ -80,7 +80,11 @@ __global__ void add_one()
 __global__ void add_shared()
 {
 	extern __shared__ unsigned shared[];
+	unsigned bytes;
 
+	asm("mov.u32 %0, %dynamic_smem_size;" : "=r"(bytes));
+	if (bytes < 4 * sizeof(*shared))
+		return;
 	shared[threadIdx.x % 4] = 1;
 	__syncthreads();
 	if (!threadIdx.x)

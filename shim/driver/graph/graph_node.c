@@ -435,7 +435,8 @@ CUresult node_set(
 	struct part_place *place;
 	struct parts *parts;
 
-	if (!status && (!node || (hExec && !exec)))
+	/* The node before its new parameters, as natively. */
+	if (!node || (hExec && !exec))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;

@@ -473,8 +473,12 @@ CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int de
 {
 	struct pool *pool;
 
-	if (!out || !device_of(dev))
+	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* NVIDIA's driver has two numbers for one mistake. */
+	if (!device_of(dev))
+		return which == pool_default ? CUDA_ERROR_INVALID_DEVICE
+					     : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	pool = which(dev);
 	pthread_mutex_unlock(&pools.lock);
@@ -500,10 +504,15 @@ static CUresult location_check(const CUmemLocation *location, CUmemAllocationTyp
 {
 	if (!location)
 		return CUDA_ERROR_INVALID_VALUE;
-	return location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-			       type == CU_MEM_ALLOCATION_TYPE_PINNED
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_SUPPORTED;
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_of(location->id))
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (type) {
+	case CU_MEM_ALLOCATION_TYPE_PINNED:
+		return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
+								     : CUDA_ERROR_NOT_SUPPORTED;
+	case CU_MEM_ALLOCATION_TYPE_MANAGED: return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
 }
 
 CUresult hand_cuMemGetDefaultMemPool(

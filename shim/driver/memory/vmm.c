@@ -282,8 +282,6 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	CUresult status;
 	size_t i;
 
-	if (offset)
-		return CUDA_ERROR_NOT_SUPPORTED; /* as natively */
 	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
 		!range.reserved || ptr + size > range.base + range.bytes ||
 		(ptr | size) % devices.at[range.device].open.granularity)
@@ -296,6 +294,8 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 		status = CUDA_ERROR_INVALID_VALUE;
 	else if (range.device != m->device)
 		status = CUDA_ERROR_NOT_SUPPORTED; /* another device's window */
+	else if (offset)
+		status = CUDA_ERROR_NOT_SUPPORTED; /* as natively */
 	else
 		status = map(ptr, size, m, i);
 	pthread_mutex_unlock(&vmm.lock);

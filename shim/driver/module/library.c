@@ -344,7 +344,7 @@ CUresult hand_cuLibraryGetGlobal(
 	struct module *module;
 	CUresult status;
 
-	if (!name || !library || (!dptr && !bytes))
+	if (!name || !*name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!from)
 		return CUDA_ERROR_INVALID_HANDLE;
