@@ -95,6 +95,8 @@ CUresult hand_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel);
 CUresult hand_cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel);
 CUresult hand_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		const char *name);
+CUresult hand_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+		const char *name);
 CUresult hand_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol);
 CUresult hand_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel,
 		CUdevice dev);

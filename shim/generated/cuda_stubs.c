@@ -326,6 +326,8 @@ STUB(ready, cuKernelGetLibrary, hand_cuKernelGetLibrary, (CUlibrary *pLib, CUker
 	(pLib, kernel));
 STUB(ready, cuLibraryGetGlobal, hand_cuLibraryGetGlobal, (CUdeviceptr *dptr, size_t *bytes,
 	CUlibrary library, const char *name), (dptr, bytes, library, name));
+STUB(ready, cuLibraryGetManaged, hand_cuLibraryGetManaged, (CUdeviceptr *dptr, size_t *bytes,
+	CUlibrary library, const char *name), (dptr, bytes, library, name));
 STUB(ready, cuLibraryGetUnifiedFunction, hand_cuLibraryGetUnifiedFunction, (void **fptr,
 	CUlibrary library, const char *symbol), (fptr, library, symbol));
 STUB(ready, cuKernelGetAttribute, hand_cuKernelGetAttribute, (int *pi,
@@ -1897,11 +1899,6 @@ REFUSED(cuSurfRefGetArray);
 REFUSED(cuTexRefSetAddress2D_v2);
 #undef WHY
 
-#define WHY "managed memory: not served yet"
-REFUSED(cuLibraryGetManaged);
-REFUSED(cuMemGetLocationInfo);
-#undef WHY
-
 #define WHY "sharing between processes: not served yet"
 REFUSED(cuMemGetHandleForAddressRange);
 REFUSED(cuMemExportToShareableHandle);
@@ -1941,6 +1938,10 @@ REFUSED(cuLogicalEndpointGetLimits);
 REFUSED(cuLogicalEndpointQuery);
 REFUSED(cuFabricCpyBatchAsync);
 REFUSED(cuFabricCpyBatchAsync_ptsz);
+#undef WHY
+
+#define WHY "managed memory: not served yet"
+REFUSED(cuMemGetLocationInfo);
 #undef WHY
 
 #define WHY "external memory and semaphores: not served"

@@ -529,6 +529,8 @@ cudaError_t hand_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t libra
 		const char *name);
 cudaError_t hand_cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name);
+cudaError_t hand_cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library,
+		const char *name);
 cudaError_t hand_cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
 		const char *symbol);
 cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib);

@@ -663,6 +663,8 @@ STUB(cudaLibraryGetKernel, hand_cudaLibraryGetKernel, (cudaKernel_t *pKernel,
 	cudaLibrary_t library, const char *name), (pKernel, library, name))
 STUB(cudaLibraryGetGlobal, hand_cudaLibraryGetGlobal, (void **dptr, size_t *bytes,
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
+STUB(cudaLibraryGetManaged, hand_cudaLibraryGetManaged, (void **dptr, size_t *bytes,
+	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
 STUB(cudaLibraryGetUnifiedFunction, hand_cudaLibraryGetUnifiedFunction, (void **fptr,
 	cudaLibrary_t library, const char *symbol), (fptr, library, symbol))
 STUB(cudaLibraryGetKernelCount, hand_cudaLibraryGetKernelCount, (unsigned int *count,
@@ -1230,7 +1232,6 @@ REFUSED(cudaExternalMemoryGetMappedMipmappedArray)
 #if VCUDA_ABI == 13
 REFUSED(cudaMemGetLocationInfo)
 #endif
-REFUSED(cudaLibraryGetManaged)
 #undef WHY
 
 #define WHY "sharing between processes: not served yet"

@@ -58,6 +58,20 @@ cudaError_t hand_cudaLibraryGetGlobal(
 	return error;
 }
 
+cudaError_t hand_cudaLibraryGetManaged(
+	void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)
+{
+	CUdeviceptr address;
+	cudaError_t error = runtime_enter();
+
+	if (!error)
+		error = runtime_status(
+			cuLibraryGetManaged(&address, bytes, (CUlibrary)library, name));
+	if (!error && dptr)
+		*dptr = (void *)address;
+	return error;
+}
+
 cudaError_t hand_cudaLibraryEnumerateKernels(
 	cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib)
 {

@@ -208,9 +208,6 @@ cudaError_t register_variable(const void *shadow, CUdeviceptr *address, size_t *
 	CUresult status;
 	cudaError_t error;
 
-	if (symbol && symbol->kind == SYMBOL_MANAGED)
-		return runtime_refused(CALL___cudaRegisterManagedVar, "__managed__",
-			"managed memory: not served yet");
 	if (!symbol || symbol->kind != SYMBOL_VARIABLE)
 		return cudaErrorInvalidSymbol;
 	error = binary_load(symbol->binary, &library);
@@ -331,11 +328,39 @@ void hand___cudaRegisterUnifiedTable(void **fatCubinHandle, void *table)
 	(void)fatCubinHandle, (void)table;
 }
 
-/* Called by programs with __managed__ variables before they touch one. */
+/* The program's pointer to a __managed__ variable gets its value. The program names the
+ * variable by that value, too, where the API takes a symbol. */
+static cudaError_t managed_bind(struct symbol *symbol)
+{
+	CUdeviceptr address;
+	CUlibrary library;
+	size_t bytes;
+	cudaError_t error = binary_load(symbol->binary, &library);
+
+	if (!error)
+		error = runtime_status(
+			cuLibraryGetManaged(&address, &bytes, library, symbol->name));
+	if (error)
+		return error;
+	*(void **)symbol->host = (void *)address;
+	if (!table_find(&register_table, (void *)address) &&
+		!symbol_add(symbol->binary, (void *)address, symbol->name, SYMBOL_VARIABLE))
+		return cudaErrorMemoryAllocation;
+	return cudaSuccess;
+}
+
+/* Called by programs with __managed__ variables before they touch one: each source of theirs
+ * until it succeeds. */
 char hand___cudaInitModule(void **fatCubinHandle)
 {
-	(void)fatCubinHandle;
-	return 1;
+	struct binary *binary = (struct binary *)fatCubinHandle;
+	cudaError_t error = runtime_enter();
+
+	/* What managed_bind adds comes before what there is. */
+	for (struct symbol *s = binary ? binary->symbols : NULL; s && !error; s = s->next)
+		if (s->kind == SYMBOL_MANAGED)
+			error = managed_bind(s);
+	return !error;
 }
 
 /* Only nvcc's stubs call this, once for each kernel, and hand what they got to

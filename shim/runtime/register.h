@@ -17,7 +17,7 @@
 enum symbol_kind {
 	SYMBOL_KERNEL,	 /* host: address of the stub */
 	SYMBOL_VARIABLE, /* host: address of the shadow variable */
-	SYMBOL_MANAGED,	 /* __managed__: not served */
+	SYMBOL_MANAGED,	 /* __managed__; host: address of the pointer to the variable */
 	SYMBOL_HANDLE,	 /* host: a cudaKernel_t that stands for itself */
 	SYMBOL_FUNCTION, /* host: a cudaFunction_t that stands for itself */
 };

@@ -96,8 +96,11 @@ bool managed_find(CUdeviceptr address, struct managed_range *range)
 	if (r && address - r->base >= r->asked)
 		r = NULL;
 	if (r)
-		*range = (struct managed_range){
-			.base = r->base, .bytes = r->asked, .id = r->id, .context = r->context};
+		*range = (struct managed_range){.base = r->base,
+			.bytes = r->asked,
+			.id = r->id,
+			.variable = r->pieces != NULL,
+			.context = r->context};
 	pthread_mutex_unlock(&managed.lock);
 	return r != NULL;
 }
@@ -109,27 +112,44 @@ struct posted {
 	uint64_t stream, seq;
 };
 
-static CUresult post_pages(
-	const struct region *r, size_t first, size_t n, struct posted *posted)
+/* The program's bytes [first, end) of a region. */
+static CUresult post_bytes(
+	const struct region *r, uint64_t first, uint64_t end, struct posted *posted)
 {
-	const unsigned char *from = r->view + first * PAGE_BYTES;
 	CUresult status = CUDA_SUCCESS;
 
-	stats_copy(STATS_HOST_TO_DEVICE, n * PAGE_BYTES);
-	for (size_t at = 0, bytes; !status && at < n * PAGE_BYTES; at += bytes) {
+	stats_copy(STATS_HOST_TO_DEVICE, end - first);
+	for (uint64_t bytes; !status && first < end; first += bytes) {
 		struct shim_call call;
 		struct wire_vcudaCopyIn *body =
 			shim_begin(&call, OP_vcudaCopyIn, sizeof(*body));
 
-		bytes = n * PAGE_BYTES - at < FRAME_CHUNK ? n * PAGE_BYTES - at : FRAME_CHUNK;
+		bytes = end - first < FRAME_CHUNK ? end - first : FRAME_CHUNK;
 		call.context = r->context->number;
-		body->dst = r->base + first * PAGE_BYTES + at;
+		body->dst = first;
 		body->pitch = body->width = bytes;
 		body->height = body->depth = 1;
 		body->stream = posted->stream;
-		shim_payload_captured(&call, from + at, bytes);
+		shim_payload_captured(&call, r->view + (first - r->base), bytes);
 		status = shim_post(&call);
 		posted->seq = call.seq;
+	}
+	return status;
+}
+
+static CUresult post_pages(const struct region *r, size_t page, size_t n, struct posted *posted)
+{
+	uint64_t first = r->base + page * PAGE_BYTES, end = first + n * PAGE_BYTES;
+	CUresult status = CUDA_SUCCESS;
+
+	if (!r->pieces)
+		return post_bytes(r, first, end, posted);
+	for (const struct piece *p = r->pieces; p && !status; p = p->next) {
+		uint64_t from = p->first > first ? p->first : first;
+		uint64_t to = p->end < end ? p->end : end;
+
+		if (from < to)
+			status = post_bytes(r, from, to, posted);
 	}
 	return status;
 }

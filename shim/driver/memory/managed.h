@@ -25,6 +25,7 @@ struct managed_range {
 	uint64_t base;
 	uint64_t bytes; /* as asked for */
 	uint64_t id;	/* unique in the process */
+	bool variable;	/* of a module: base and size are not told */
 	struct context *context;
 };
 
@@ -33,6 +34,12 @@ CUresult managed_alloc(
 	struct context *context, size_t bytes, unsigned attach, CUdeviceptr *address);
 /* Waits for the work before it, as natively. INVALID_VALUE: not the start of one. */
 CUresult managed_free(CUdeviceptr address);
+/* A module's variable is managed: the program gets its pages there. OUT_OF_MEMORY: it has
+ * something at that address. */
+CUresult managed_variable(
+	struct context *context, CUdeviceptr address, size_t bytes, uint64_t module);
+/* The module is being unloaded. */
+void managed_module_gone(uint64_t module);
 /* The one around an address. */
 bool managed_find(CUdeviceptr address, struct managed_range *range);
 /* The device's context is gone (reset), or the stream. */

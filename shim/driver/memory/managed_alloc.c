@@ -65,16 +65,22 @@ static void region_remove(const struct region *r)
 		managed.regions[at] = managed.regions[at + 1];
 }
 
-static void region_free(struct region *r)
+void region_free(struct region *r)
 {
+	struct piece *piece, *next;
+
 	if (!r)
 		return;
+	for (piece = r->pieces; piece; piece = next) {
+		next = piece->next;
+		free(piece);
+	}
 	pages_fini(&r->pages);
 	free(r->advice);
 	free(r);
 }
 
-static struct region *region_new(struct context *context, size_t bytes, unsigned attach)
+struct region *region_new(struct context *context, size_t bytes, unsigned attach)
 {
 	struct region *r = calloc(1, sizeof(*r));
 
@@ -204,30 +210,49 @@ static CUresult post_zeroes(const struct region *r)
 
 /* ---- the interface ---- */
 
+bool region_map(struct region *r)
+{
+	r->view = managed.way->map(r->base, r->bytes, r->ours);
+	if (!r->view)
+		return false;
+	if (!region_insert(r)) {
+		managed.way->unmap(r->base, r->view, r->bytes, r->ours);
+		return false;
+	}
+	r->id = ++managed.last_id;
+	managed_any = true;
+	atomic_store(&managed.touched, true);
+	return true;
+}
+
+static void region_unmap(struct region *r)
+{
+	region_remove(r);
+	managed.way->unmap(r->base, r->view, r->bytes, r->ours);
+}
+
+void region_drop(struct region *r)
+{
+	region_unmap(r);
+	region_free(r);
+}
+
 /* With the lock held. */
 static CUresult region_open(struct region *r)
 {
 	CUresult status;
 
-	r->view = managed.way->map(r->base, r->bytes, r->ours);
-	if (!r->view)
+	if (!region_map(r))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	thread_self.in_managed = true;
 	status = post_zeroes(r);
 	thread_self.in_managed = false;
-	if (!status && !region_insert(r))
-		status = CUDA_ERROR_OUT_OF_MEMORY;
-	if (status) {
-		managed.way->unmap(r->base, r->view, r->bytes, r->ours);
-		return status;
-	}
-	r->id = ++managed.last_id;
-	managed_any = true;
-	atomic_store(&managed.touched, true);
-	return CUDA_SUCCESS;
+	if (status)
+		region_unmap(r);
+	return status;
 }
 
-static bool way_known(void)
+bool managed_way_known(void)
 {
 	pthread_mutex_lock(&managed.lock);
 	if (!managed.way)
@@ -246,7 +271,7 @@ CUresult managed_alloc(
 	/* More than an address space is no size that its page table could be made for. */
 	if (bytes > (1ull << 47))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!way_known())
+	if (!managed_way_known())
 		return CUDA_ERROR_NOT_SUPPORTED;
 	status = stream_ahead(context, &ahead); /* made now, while nothing holds it */
 	if (status)
@@ -275,7 +300,7 @@ CUresult managed_free(CUdeviceptr address)
 	CUresult status;
 	struct region *r;
 
-	if (!managed_find(address, &range) || range.base != address)
+	if (!managed_find(address, &range) || range.base != address || range.variable)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Its pages may be the next one's at once. */
 	status = managed_sync(range.context);
@@ -284,8 +309,7 @@ CUresult managed_free(CUdeviceptr address)
 	pthread_mutex_lock(&managed.lock);
 	r = managed_region(address);
 	if (r && r->id == range.id) {
-		region_remove(r);
-		managed.way->unmap(r->base, r->view, r->bytes, r->ours);
+		region_unmap(r);
 		region_unplace(r);
 		region_free(r);
 	}

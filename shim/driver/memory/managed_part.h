@@ -29,6 +29,13 @@ struct page_advice {
 /* Device memory that small allocations are cut from. */
 struct chunk;
 
+/* A variable of a module, or the part of it that lies in a region. */
+struct piece {
+	struct piece *next;
+	uint64_t first, end; /* addresses */
+	uint64_t module;
+};
+
 struct region {
 	uint64_t base;
 	uint64_t bytes; /* whole pages */
@@ -38,6 +45,7 @@ struct region {
 	struct chunk *chunk;	 /* NULL: device memory of its own */
 	unsigned char *view;	 /* where this library reads and writes its pages */
 	bool ours;		 /* it lies in a reservation of the shim's */
+	struct piece *pieces;	 /* it is of variables: only these bytes are theirs */
 	unsigned attach;	 /* CU_MEM_ATTACH_… */
 	uint64_t stream;	 /* with CU_MEM_ATTACH_SINGLE */
 	uint64_t worked; /* if not attached to all streams: of the last work before that */
@@ -68,6 +76,16 @@ static inline bool region_reached(const struct region *r, uint64_t stream)
 
 /* With the lock held: the region around an address, or NULL. */
 struct region *managed_region(uint64_t address);
+/* A region of whole pages, which nobody knows yet; NULL: no memory. */
+struct region *region_new(struct context *context, size_t bytes, unsigned attach);
+void region_free(struct region *r);
+/* With the lock held: makes its pages the program's. False: it has something there. */
+bool region_map(struct region *r);
+/* With the lock held: the reverse, and frees it. The device's memory is another's. */
+void region_drop(struct region *r);
+/* Is there a way of watching? Chooses it at first. */
+bool managed_way_known(void);
+
 /* How what is new gets to the device: before work that comes later, or, where streams must not
  * be used or are held, at once by a stream of the shim's own. */
 enum push { PUSH_BEFORE_WORK, PUSH_AT_ONCE };

@@ -3,6 +3,8 @@
  * What the program touches: given, or fetched from the device first.
  */
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -24,18 +26,23 @@
  * program may not touch the memory while the device works. */
 #define TOUCH_TRIES 4
 
+struct part {
+	uint64_t first, end;
+};
+
 /* Bytes on their way to the program. */
 struct fetch {
-	struct shim_call call;
 	struct context *context;
 	uint64_t address;
 	size_t bytes;
+	struct part *parts; /* of variables: only these are asked for; NULL: all */
+	size_t count;
 	unsigned attach; /* as of the region */
 	uint64_t stream, worked, stream_synced;
 	bool in_callback;
 	uint64_t bounce;
-	bool taken;	/* the bounce buffer is to be put */
-	const void *at; /* NULL: they could not be had */
+	bool taken, lost; /* the bounce buffer is to be put, if no answer is missing */
+	const void *at;	  /* NULL: they could not be had */
 };
 
 CUresult managed_wait(
@@ -97,31 +104,45 @@ static CUresult fetch_sync(const struct fetch *f)
 	return status;
 }
 
+/* One part of it into the bounce buffer. */
+static CUresult fetch_part(struct fetch *f, uint64_t first, uint64_t end)
+{
+	struct shim_call call;
+	struct wire_vcudaCopyOut *body = shim_begin(&call, OP_vcudaCopyOut, sizeof(*body));
+
+	call.context = f->context->number;
+	body->destination.offset = f->bounce + (first - f->address);
+	body->src = first;
+	body->pitch = body->width = end - first;
+	body->height = body->depth = 1;
+	body->stream = f->context->ahead; /* overtakes what a host function holds */
+	shim_wait(&call, 0);
+	/* Without an answer the bytes may still come: that place is never used again. */
+	f->lost |= !call.slot;
+	if (!call.status && call.landed != end - first)
+		call.status = status_of(CAUSE_VIOLATION);
+	stats_copy(STATS_DEVICE_TO_HOST, end - first);
+	return shim_end(&call);
+}
+
 static CUresult fetch_wait(struct fetch *f)
 {
-	struct wire_vcudaCopyOut *body;
 	CUresult status = fetch_sync(f);
 
 	if (!status)
 		status = shim_bounce_get(f->bytes, &f->bounce);
 	if (status)
 		return status;
-	body = shim_begin(&f->call, OP_vcudaCopyOut, sizeof(*body));
-	f->call.context = f->context->number;
-	body->destination.offset = f->bounce;
-	body->src = f->address;
-	body->pitch = body->width = f->bytes;
-	body->height = body->depth = 1;
-	body->stream = f->context->ahead; /* overtakes what a host function holds */
-	shim_wait(&f->call, 0);
-	/* Without an answer the bytes may still come: that place is never used again. */
-	f->taken = f->call.slot != NULL;
-	if (!f->call.status && f->call.landed != f->bytes)
-		f->call.status = status_of(CAUSE_VIOLATION);
-	if (!f->call.status)
+	f->taken = true;
+	if (!f->parts)
+		status = fetch_part(f, f->address, f->address + f->bytes);
+	else
+		memset(shim_segment(f->bounce), 0, f->bytes);
+	for (size_t i = 0; f->parts && i < f->count && !status; i++)
+		status = fetch_part(f, f->parts[i].first, f->parts[i].end);
+	if (!status)
 		f->at = shim_segment(f->bounce);
-	stats_copy(STATS_DEVICE_TO_HOST, f->bytes);
-	return shim_end(&f->call);
+	return status;
 }
 
 /* The session may be lost, or the device have failed: every call says so, and the program,
@@ -133,7 +154,8 @@ static void fetch_begin(struct fetch *f)
 
 static void fetch_end(const struct fetch *f)
 {
-	if (f->taken)
+	free(f->parts);
+	if (f->taken && !f->lost)
 		shim_bounce_put(f->bounce, f->bytes);
 }
 
@@ -193,6 +215,26 @@ static enum touch touch_now(struct region *r, size_t page, bool write)
 	return done ? TOUCH_DONE : TOUCH_REFUSED;
 }
 
+/* With the lock held. False: no memory. */
+static bool fetch_choose(struct fetch *f, const struct region *r)
+{
+	size_t count = 0;
+
+	for (const struct piece *p = r->pieces; p; p = p->next)
+		count++;
+	if (!count)
+		return true;
+	f->parts = malloc(count * sizeof(*f->parts));
+	for (const struct piece *p = r->pieces; p && f->parts; p = p->next) {
+		struct part part = {p->first > f->address ? p->first : f->address,
+			p->end < f->address + f->bytes ? p->end : f->address + f->bytes};
+
+		if (part.first < part.end)
+			f->parts[f->count++] = part;
+	}
+	return f->parts != NULL;
+}
+
 /* With the lock held, which it gives up meanwhile: fetches from PAGE on, and gives what it got
  * if nothing came between. False: the kernel will not have it. */
 static bool touch_fetch(struct region *r, size_t page, const struct fault *fault, bool last)
@@ -209,6 +251,8 @@ static bool touch_fetch(struct region *r, size_t page, const struct fault *fault
 		.in_callback = fault->in_callback};
 	bool good = true;
 
+	if (!fetch_choose(&f, r))
+		return false;
 	pthread_mutex_unlock(&managed.lock);
 	fetch_begin(&f);
 	pthread_mutex_lock(&managed.lock);

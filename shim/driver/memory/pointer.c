@@ -26,7 +26,7 @@ static struct pointer pointer_look(CUdeviceptr ptr)
 
 	p.device = memory_find(ptr, &p.range);
 	p.managed = managed_find(ptr, &managed);
-	if (p.managed) {
+	if (p.managed && !managed.variable) {
 		p.device = true;
 		p.range = (struct memory_range){.base = managed.base,
 			.bytes = managed.bytes,

@@ -8,6 +8,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/module/function.h"
 #include "shim/engine/handle.h"
@@ -350,6 +351,34 @@ CUresult hand_cuLibraryGetGlobal(
 		return CUDA_ERROR_INVALID_HANDLE;
 	status = library_module(from, &module);
 	return status ? status : module_global(module, name, dptr, bytes);
+}
+
+CUresult hand_cuLibraryGetManaged(
+	CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+	struct library *from = library_of(library);
+	CUdeviceptr address = 0;
+	struct module *module;
+	size_t size = 0;
+	CUresult status;
+
+	if (!name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!from)
+		return CUDA_ERROR_INVALID_HANDLE;
+	status = library_module(from, &module);
+	if (!status)
+		status = module_global(module, name, &address, &size);
+	if (!status)
+		status = managed_variable(
+			module_context(module), address, size, module_handle(module));
+	if (status)
+		return status;
+	if (dptr)
+		*dptr = address;
+	if (bytes)
+		*bytes = size;
+	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)

@@ -15,6 +15,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
@@ -168,6 +169,7 @@ CUresult module_unload(struct module *module)
 
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
+	managed_module_gone(handle);
 	module_free(module);
 	body = shim_begin(&call, OP_vcudaModuleUnload, sizeof(*body));
 	body->module = handle;
