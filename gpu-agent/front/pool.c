@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Workers, as the front sees them.  The supervisor makes them; the front asks for as many as it
- * wants warm, plus one for each session that waits.  What a worker says is a tenant's word:
- * each number is checked, each state change must fit the state.
+ * wants warm, plus one for each session that waits.  What workers say is read in handoff.c.
  *
  * A worker serves one session.  Until one worker got ready (and after each that failed) they
  * are started one at a time, so that a missing driver is one line in the log and not a storm.
@@ -23,6 +22,7 @@
 #include "common/wait.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/handoff.h"
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
@@ -36,10 +36,8 @@
 #define READY_NS (120000 * FRONT_MS)
 #define RETRY_MIN (250 * FRONT_MS)
 #define RETRY_MAX (10000 * FRONT_MS)
-#define POOL_SLACK 64		       /* workers on their way out */
-#define STARTS_MAX 8		       /* at once: making a context is CPU work of the driver */
-#define DEVICE_MEMORY_MAX (1ull << 50) /* no GPU has more */
-#define DATAGRAMS_A_TURN 16
+#define POOL_SLACK 64 /* workers on their way out */
+#define STARTS_MAX 8  /* at once: making a context is CPU work of the driver */
 /* A worker that has a session says something each second, whatever its driver does
  * (watchdog.c). It is ended after so many looks in which nothing came, which are worker_silence
  * in all: by looks and not by the clock, so that a front which was stopped itself blames
@@ -68,7 +66,7 @@ int pool_open(struct front *front, struct error *error)
 	return 0;
 }
 
-static void set_state(struct front *front, struct pool_worker *worker, enum worker_state state)
+void pool_set_state(struct front *front, struct pool_worker *worker, enum worker_state state)
 {
 	front->pool.count[worker->state]--;
 	front->pool.count[state]++;
@@ -83,18 +81,17 @@ static void set_free(struct front *front, struct pool_worker *worker)
 		close(fd);
 	if (worker->counted)
 		ledger_context_remove(&front->ledger, worker->contexts);
-	set_state(front, worker, WORKER_FREE);
+	pool_set_state(front, worker, WORKER_FREE);
 	memset(worker, 0, sizeof(*worker));
 	worker->handoff.fd = -1;
 }
 
-static uint32_t starting(const struct pool *pool)
+uint32_t pool_starting(const struct pool *pool)
 {
 	return pool->count[WORKER_ASKED] + pool->count[WORKER_STARTING];
 }
 
-/* A start came to nothing: say why once, tell who waits, try again later. */
-static void fail(struct front *front, const char *text)
+void pool_failed(struct front *front, const char *text)
 {
 	struct pool *pool = &front->pool;
 
@@ -119,14 +116,13 @@ static int send_worker(
 	return descriptors_send(worker->handoff.fd, h, sizeof(*h), fds, count, MSG_DONTWAIT);
 }
 
-/* It is to be gone soon; the supervisor sees to it. */
-static void expect_end(struct front *front, struct pool_worker *worker, uint32_t ms)
+void pool_expect_end(struct front *front, struct pool_worker *worker, uint32_t ms)
 {
 	struct control c = {.what = CONTROL_KILL, .pid = worker->pid, .ms = ms};
 
 	if (worker->session)
 		worker->session->state = SESSION_ENDING;
-	set_state(front, worker, WORKER_ENDING);
+	pool_set_state(front, worker, WORKER_ENDING);
 	front_tell(front, &c);
 }
 
@@ -139,7 +135,7 @@ void pool_stop(
 		return;
 	snprintf(h.text, sizeof(h.text), "%s", text);
 	send_worker(worker, &h, NULL, 0);
-	expect_end(front, worker, CONTROL_STOP_MS);
+	pool_expect_end(front, worker, CONTROL_STOP_MS);
 }
 
 int pool_say(struct pool_worker *worker, const struct handoff *h)
@@ -158,200 +154,10 @@ void pool_fault(struct front *front, struct pool_worker *worker, const char *tex
 	log_error("worker.fault", "worker=%d text=\"%s\"", worker->pid, text);
 	if (worker->state == WORKER_STARTING) {
 		worker->failed = true;
-		fail(front, text);
+		pool_failed(front, text);
 	}
 	if (worker->state != WORKER_ENDING)
-		expect_end(front, worker, 0);
-}
-
-/* --- what workers say --------------------------------------------------------------------- */
-
-static bool devices_make_sense(const struct handoff *h)
-{
-	if (!h->device_count || h->device_count > HANDOFF_DEVICES)
-		return false;
-	for (uint32_t d = 0; d < h->device_count; d++)
-		if (!h->devices[d].total_memory ||
-			h->devices[d].total_memory > DEVICE_MEMORY_MAX ||
-			h->devices[d].free_memory > h->devices[d].total_memory ||
-			h->devices[d].context_memory > h->devices[d].total_memory)
-			return false;
-	return true;
-}
-
-/* Said once, and again where it changes: the kernel is the same for all of them. */
-static void note_sandbox(struct front *front, uint32_t parts)
-{
-	struct pool *pool = &front->pool;
-	char text[SANDBOX_TEXT];
-
-	if (pool->driver[0] && pool->sandbox == parts)
-		return;
-	pool->sandbox = parts;
-	sandbox_text(text, parts);
-	if (parts == SANDBOX_ALL || front->config->sandbox_off)
-		log_info("worker.sandbox", "text=\"%s\"", text);
-	else
-		log_warn("worker.sandbox", "text=\"%s\"", text);
-}
-
-static void worker_is_ready(struct front *front, struct pool_worker *worker, struct handoff *h)
-{
-	struct pool *pool = &front->pool;
-	struct ledger *ledger = &front->ledger;
-
-	if (worker->state != WORKER_STARTING || !devices_make_sense(h)) {
-		pool_fault(front, worker, "the worker's READY makes no sense");
-		return;
-	}
-	for (uint32_t d = 0; d < h->device_count; d++) {
-		char name[sizeof(h->devices[d].name)] = "";
-
-		front_clean(name, sizeof(name), h->devices[d].name, sizeof(name));
-		memcpy(h->devices[d].name, name, sizeof(name));
-	}
-	if (!ledger_same(ledger, h->devices, h->device_count)) {
-		if (ledger->device_count &&
-			(front->session_count || pool->count[WORKER_READY])) {
-			pool_fault(front, worker,
-				"the worker sees other GPUs than those before it");
-			return;
-		}
-		ledger_devices(
-			ledger, h->devices, h->device_count, front->config->memory_reserve);
-	}
-	for (uint32_t d = 0; d < h->device_count; d++)
-		worker->contexts[d] = h->devices[d].context_memory;
-	ledger_context_add(ledger, worker->contexts);
-	worker->counted = true;
-	set_state(front, worker, WORKER_READY);
-	if (!front->session_count && starting(pool) == 0)
-		for (uint32_t d = 0; d < h->device_count; d++)
-			ledger_foreign(ledger, d,
-				h->devices[d].total_memory - h->devices[d].free_memory +
-					h->devices[d].context_memory);
-	note_sandbox(front, h->sandbox);
-	pool->driver_version = h->driver_version;
-	front_clean(pool->driver, sizeof(pool->driver), h->text, sizeof(h->text));
-	front_clean(pool->driver_release, sizeof(pool->driver_release), h->release,
-		sizeof(h->release));
-	if (pool->failing || !pool->logged[0])
-		log_info("worker.ready", "worker=%d gpus=%u driver=\"%s\"", worker->pid,
-			h->device_count, pool->driver);
-	pool->failing = false;
-	pool->text[0] = 0;
-	snprintf(pool->logged, sizeof(pool->logged), "ready");
-	pool->retry_delay = 0;
-	pool_balance(front, wait_now());
-}
-
-static void worker_failed(
-	struct front *front, struct pool_worker *worker, const struct handoff *h)
-{
-	char text[sizeof(h->text)];
-
-	if (worker->state != WORKER_STARTING) {
-		pool_fault(front, worker, "FAILED from a worker that was ready");
-		return;
-	}
-	front_clean(text, sizeof(text), h->text, sizeof(h->text));
-	worker->failed = true;
-	expect_end(front, worker, CONTROL_STOP_MS);
-	fail(front, text[0] ? text : "the worker failed and does not say why");
-}
-
-/* The libraries are all that outlives the session: a hostile worker has others opened. */
-static void note_stats(struct front *front, struct pool_worker *worker, const struct handoff *h)
-{
-	front->pool.libraries |= h->libraries & (LIBRARY_BITS - 1);
-	session_stats(front, worker->session, h);
-}
-
-static void worker_says_ended(
-	struct front *front, struct pool_worker *worker, const struct handoff *h)
-{
-	char text[sizeof(h->text)];
-
-	front_clean(text, sizeof(text), h->text, sizeof(h->text));
-	if (worker->session) {
-		note_stats(front, worker, h);
-		log_info("session.ended", "session=%" PRIu64 " worker=%d status=%u text=\"%s\"",
-			worker->session->number, worker->pid, h->status, text);
-	}
-	if (worker->state != WORKER_ENDING)
-		expect_end(front, worker, CONTROL_STOP_MS);
-}
-
-/* *fd: what came with it, or -1. */
-static void handle(struct front *front, struct pool_worker *worker, struct handoff *h, int *fd)
-{
-	bool has_session = worker->session &&
-			   (worker->state == WORKER_BUSY || worker->state == WORKER_ENDING);
-
-	if (h->version != HANDOFF_VERSION) {
-		pool_fault(front, worker, "another version of the hand-off protocol");
-		return;
-	}
-	switch (h->what) {
-	case HANDOFF_READY: worker_is_ready(front, worker, h); return;
-	case HANDOFF_FAILED: worker_failed(front, worker, h); return;
-	case HANDOFF_ENDED: worker_says_ended(front, worker, h); return;
-	case HANDOFF_STATS:
-		if (has_session)
-			note_stats(front, worker, h);
-		else
-			pool_fault(front, worker, "STATS without a session");
-		return;
-	case HANDOFF_LEASE:
-		if (has_session)
-			lease_wanted(front, worker, h);
-		else
-			pool_fault(front, worker, "LEASE without a session");
-		return;
-	case HANDOFF_ALIVE:
-		if (!has_session)
-			pool_fault(front, worker, "ALIVE without a session");
-		return;
-	case HANDOFF_SHARE:
-	case HANDOFF_UNSHARE:
-	case HANDOFF_WANT:
-		if (has_session)
-			sharing_request(front, worker, h, fd);
-		else
-			pool_fault(front, worker, "sharing without a session");
-		return;
-	default: pool_fault(front, worker, "a datagram of no known kind"); return;
-	}
-}
-
-static void handoff_ready(struct watch *watch, uint32_t mask)
-{
-	struct pool_worker *worker = events_container(watch, struct pool_worker, handoff);
-	struct front *front = watch->owner;
-
-	(void)mask;
-	for (int i = 0; i < DATAGRAMS_A_TURN && watch->fd >= 0; i++) {
-		struct handoff h;
-		int fd;
-		ssize_t n = descriptors_receive(watch->fd, &h, sizeof(h), &fd, 1, MSG_DONTWAIT);
-
-		if (n == -EAGAIN)
-			return;
-		if (n == (ssize_t)sizeof(h))
-			handle(front, worker, &h, &fd);
-		if (fd >= 0)
-			close(fd);
-		worker->silent = 0;
-		if (n == (ssize_t)sizeof(h))
-			continue;
-		/* The end, or nonsense: nothing more is read; the exit comes as EXITED. */
-		if (n > 0)
-			pool_fault(front, worker, "a datagram of the wrong size");
-		close(events_forget(&front->events, watch));
-		if (worker->state != WORKER_ENDING)
-			expect_end(front, worker, CONTROL_STOP_MS);
-		return;
-	}
+		pool_expect_end(front, worker, 0);
 }
 
 /* --- what the supervisor says ------------------------------------------------------------- */
@@ -379,7 +185,7 @@ void pool_started(struct front *front, const struct control *control, int fd)
 	}
 	worker->pid = control->pid;
 	worker->deadline = wait_now() + READY_NS;
-	set_state(front, worker, WORKER_STARTING);
+	pool_set_state(front, worker, WORKER_STARTING);
 	front->counters.worker_starts++;
 }
 
@@ -389,7 +195,7 @@ void pool_refused(struct front *front, const struct control *control)
 
 	if (worker) {
 		set_free(front, worker);
-		fail(front, control->text);
+		pool_failed(front, control->text);
 	}
 }
 
@@ -433,7 +239,7 @@ void pool_exited(struct front *front, const struct control *control)
 		fd = -1;
 		if (h.what == HANDOFF_FAILED || h.what == HANDOFF_ENDED ||
 			h.what == HANDOFF_STATS)
-			handle(front, worker, &h, &fd);
+			handoff_handle(front, worker, &h, &fd);
 	}
 	count_exit(front, worker, control->status);
 	session = worker->session;
@@ -450,7 +256,7 @@ void pool_exited(struct front *front, const struct control *control)
 			snprintf(text, sizeof(text),
 				"a worker exited with status %d before it was ready",
 				WEXITSTATUS(control->status));
-		fail(front, text);
+		pool_failed(front, text);
 	}
 	for (uint32_t i = 0; i < front->pool.room; i++)
 		lease_retry(front, &front->pool.workers[i], wait_now());
@@ -491,7 +297,7 @@ static bool ask_for_worker(struct front *front)
 		return false;
 	worker->number = ++front->pool.next_number;
 	worker->deadline = wait_now() + READY_NS;
-	set_state(front, worker, WORKER_ASKED);
+	pool_set_state(front, worker, WORKER_ASKED);
 	c.number = worker->number;
 	if (front_tell(front, &c))
 		return true;
@@ -511,7 +317,7 @@ void pool_balance(struct front *front, uint64_t now)
 	while ((worker = find_state(front, WORKER_READY)) &&
 		(session = session_next_waiting(front))) {
 		worker->session = session;
-		set_state(front, worker, WORKER_TAKEN);
+		pool_set_state(front, worker, WORKER_TAKEN);
 		session_assign(front, session, worker);
 	}
 	if (front->draining || (pool->failing && now < pool->retry_at))
@@ -521,7 +327,8 @@ void pool_balance(struct front *front, uint64_t now)
 		if (front->sessions[i].state == SESSION_WAITING)
 			wanted++;
 	most = starts_at_once(front);
-	while (pool->count[WORKER_READY] + starting(pool) < wanted && starting(pool) < most)
+	while (pool->count[WORKER_READY] + pool_starting(pool) < wanted &&
+		pool_starting(pool) < most)
 		if (!ask_for_worker(front))
 			break;
 }
@@ -552,7 +359,7 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 	front_tell(front, &tenant);
 	ret = session->transport->handoff(worker->handoff.fd, &h, sizeof(h), fds, count);
 	if (!ret)
-		set_state(front, worker, WORKER_BUSY);
+		pool_set_state(front, worker, WORKER_BUSY);
 	return ret;
 }
 
@@ -573,7 +380,7 @@ void pool_release(struct front *front, struct pool_worker *worker)
 {
 	worker->session = NULL;
 	if (worker->state == WORKER_TAKEN)
-		set_state(front, worker, WORKER_READY);
+		pool_set_state(front, worker, WORKER_READY);
 	pool_balance(front, wait_now());
 }
 
@@ -609,16 +416,17 @@ uint64_t pool_tick(struct front *front, uint64_t now)
 		if (pool->retry_at > now && pool->retry_at < next)
 			next = pool->retry_at;
 	}
-	for (uint32_t i = 0; starting(pool) && i < pool->room; i++) {
+	for (uint32_t i = 0; pool_starting(pool) && i < pool->room; i++) {
 		struct pool_worker *worker = &pool->workers[i];
 
 		if (worker->state != WORKER_STARTING)
 			continue;
 		if (worker->deadline <= now) {
 			worker->failed = true;
-			expect_end(front, worker, 0);
-			fail(front, "a worker did not get ready within 120 s; is the driver "
-				    "stuck?");
+			pool_expect_end(front, worker, 0);
+			pool_failed(front,
+				"a worker did not get ready within 120 s; is the driver "
+				"stuck?");
 		} else if (worker->deadline < next) {
 			next = worker->deadline;
 		}

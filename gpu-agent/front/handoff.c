@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What workers say.  It is a tenant's word: each number is checked, each state change must fit
+ * the state.
+ */
+#include "gpu-agent/front/handoff.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "common/wait.h"
+#include "gpu-agent/front/front.h"
+#include "gpu-agent/front/lease.h"
+#include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/session.h"
+#include "gpu-agent/front/sharing.h"
+#include "gpu-agent/front/tenants.h"
+#include "gpu-agent/probe/library.h"
+#include "gpu-agent/sandbox/sandbox.h"
+#include "protocol/wire/status.h"
+
+#define DEVICE_MEMORY_MAX (1ull << 50) /* no GPU has more */
+#define DATAGRAMS_A_TURN 16
+
+static bool devices_make_sense(const struct handoff *h)
+{
+	if (!h->device_count || h->device_count > HANDOFF_DEVICES)
+		return false;
+	for (uint32_t d = 0; d < h->device_count; d++)
+		if (!h->devices[d].total_memory ||
+			h->devices[d].total_memory > DEVICE_MEMORY_MAX ||
+			h->devices[d].free_memory > h->devices[d].total_memory ||
+			h->devices[d].context_memory > h->devices[d].total_memory)
+			return false;
+	return true;
+}
+
+/* Said once, and again where it changes: the kernel is the same for all of them. */
+static void note_sandbox(struct front *front, uint32_t parts)
+{
+	struct pool *pool = &front->pool;
+	char text[SANDBOX_TEXT];
+
+	if (pool->driver[0] && pool->sandbox == parts)
+		return;
+	pool->sandbox = parts;
+	sandbox_text(text, parts);
+	if (parts == SANDBOX_ALL || front->config->sandbox_off)
+		log_info("worker.sandbox", "text=\"%s\"", text);
+	else
+		log_warn("worker.sandbox", "text=\"%s\"", text);
+}
+
+static void worker_is_ready(struct front *front, struct pool_worker *worker, struct handoff *h)
+{
+	struct pool *pool = &front->pool;
+	struct ledger *ledger = &front->ledger;
+
+	if (worker->state != WORKER_STARTING || !devices_make_sense(h)) {
+		pool_fault(front, worker, "the worker's READY makes no sense");
+		return;
+	}
+	for (uint32_t d = 0; d < h->device_count; d++) {
+		char name[sizeof(h->devices[d].name)] = "";
+
+		front_clean(name, sizeof(name), h->devices[d].name, sizeof(name));
+		memcpy(h->devices[d].name, name, sizeof(name));
+	}
+	if (!ledger_same(ledger, h->devices, h->device_count)) {
+		if (ledger->device_count &&
+			(front->session_count || pool->count[WORKER_READY])) {
+			pool_fault(front, worker,
+				"the worker sees other GPUs than those before it");
+			return;
+		}
+		ledger_devices(
+			ledger, h->devices, h->device_count, front->config->memory_reserve);
+	}
+	for (uint32_t d = 0; d < h->device_count; d++)
+		worker->contexts[d] = h->devices[d].context_memory;
+	ledger_context_add(ledger, worker->contexts);
+	worker->counted = true;
+	pool_set_state(front, worker, WORKER_READY);
+	if (!front->session_count && pool_starting(pool) == 0)
+		for (uint32_t d = 0; d < h->device_count; d++)
+			ledger_foreign(ledger, d,
+				h->devices[d].total_memory - h->devices[d].free_memory +
+					h->devices[d].context_memory);
+	note_sandbox(front, h->sandbox);
+	pool->driver_version = h->driver_version;
+	front_clean(pool->driver, sizeof(pool->driver), h->text, sizeof(h->text));
+	front_clean(pool->driver_release, sizeof(pool->driver_release), h->release,
+		sizeof(h->release));
+	if (pool->failing || !pool->logged[0])
+		log_info("worker.ready", "worker=%d gpus=%u driver=\"%s\"", worker->pid,
+			h->device_count, pool->driver);
+	pool->failing = false;
+	pool->text[0] = 0;
+	snprintf(pool->logged, sizeof(pool->logged), "ready");
+	pool->retry_delay = 0;
+	pool_balance(front, wait_now());
+}
+
+static void worker_failed(
+	struct front *front, struct pool_worker *worker, const struct handoff *h)
+{
+	char text[sizeof(h->text)];
+
+	if (worker->state != WORKER_STARTING) {
+		pool_fault(front, worker, "FAILED from a worker that was ready");
+		return;
+	}
+	front_clean(text, sizeof(text), h->text, sizeof(h->text));
+	worker->failed = true;
+	pool_expect_end(front, worker, CONTROL_STOP_MS);
+	pool_failed(front, text[0] ? text : "the worker failed and does not say why");
+}
+
+/* The libraries are all that outlives the session: a hostile worker has others opened. */
+static void note_stats(struct front *front, struct pool_worker *worker, const struct handoff *h)
+{
+	front->pool.libraries |= h->libraries & (LIBRARY_BITS - 1);
+	session_stats(front, worker->session, h);
+}
+
+static void worker_says_ended(
+	struct front *front, struct pool_worker *worker, const struct handoff *h)
+{
+	char text[sizeof(h->text)];
+
+	front_clean(text, sizeof(text), h->text, sizeof(h->text));
+	if (worker->session) {
+		note_stats(front, worker, h);
+		log_info("session.ended", "session=%" PRIu64 " worker=%d status=%u text=\"%s\"",
+			worker->session->number, worker->pid, h->status, text);
+	}
+	if (worker->state != WORKER_ENDING)
+		pool_expect_end(front, worker, CONTROL_STOP_MS);
+}
+
+/* *fd: what came with it, or -1. */
+void handoff_handle(struct front *front, struct pool_worker *worker, struct handoff *h, int *fd)
+{
+	bool has_session = worker->session &&
+			   (worker->state == WORKER_BUSY || worker->state == WORKER_ENDING);
+
+	if (h->version != HANDOFF_VERSION) {
+		pool_fault(front, worker, "another version of the hand-off protocol");
+		return;
+	}
+	switch (h->what) {
+	case HANDOFF_READY: worker_is_ready(front, worker, h); return;
+	case HANDOFF_FAILED: worker_failed(front, worker, h); return;
+	case HANDOFF_ENDED: worker_says_ended(front, worker, h); return;
+	case HANDOFF_STATS:
+		if (has_session)
+			note_stats(front, worker, h);
+		else
+			pool_fault(front, worker, "STATS without a session");
+		return;
+	case HANDOFF_LEASE:
+		if (has_session)
+			lease_wanted(front, worker, h);
+		else
+			pool_fault(front, worker, "LEASE without a session");
+		return;
+	case HANDOFF_ALIVE:
+		if (!has_session)
+			pool_fault(front, worker, "ALIVE without a session");
+		return;
+	case HANDOFF_SHARE:
+	case HANDOFF_UNSHARE:
+	case HANDOFF_WANT:
+		if (has_session)
+			sharing_request(front, worker, h, fd);
+		else
+			pool_fault(front, worker, "sharing without a session");
+		return;
+	default: pool_fault(front, worker, "a datagram of no known kind"); return;
+	}
+}
+
+void handoff_ready(struct watch *watch, uint32_t mask)
+{
+	struct pool_worker *worker = events_container(watch, struct pool_worker, handoff);
+	struct front *front = watch->owner;
+
+	(void)mask;
+	for (int i = 0; i < DATAGRAMS_A_TURN && watch->fd >= 0; i++) {
+		struct handoff h;
+		int fd;
+		ssize_t n = descriptors_receive(watch->fd, &h, sizeof(h), &fd, 1, MSG_DONTWAIT);
+
+		if (n == -EAGAIN)
+			return;
+		if (n == (ssize_t)sizeof(h))
+			handoff_handle(front, worker, &h, &fd);
+		if (fd >= 0)
+			close(fd);
+		worker->silent = 0;
+		if (n == (ssize_t)sizeof(h))
+			continue;
+		/* The end, or nonsense: nothing more is read; the exit comes as EXITED. */
+		if (n > 0)
+			pool_fault(front, worker, "a datagram of the wrong size");
+		close(events_forget(&front->events, watch));
+		if (worker->state != WORKER_ENDING)
+			pool_expect_end(front, worker, CONTROL_STOP_MS);
+		return;
+	}
+}
