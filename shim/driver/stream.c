@@ -22,7 +22,11 @@
 #include "shim/engine/completion.h"
 #include "shim/engine/lock.h"
 
-static _Atomic uint64_t last_stream_id = 2; /* 1 and 2 are the default streams */
+static struct {
+	_Atomic uint64_t last_id;   /* 1 and 2 are the default streams */
+	pthread_mutex_t ahead_lock; /* one thread makes a context's stream that runs ahead */
+} streams = {.last_id = 2, .ahead_lock = PTHREAD_MUTEX_INITIALIZER};
+LOCK_RANK(ahead, streams.ahead_lock, LOCK_AHEAD);
 
 static struct stream *stream_new(struct context *context, unsigned flags, int priority)
 {
@@ -34,7 +38,7 @@ static struct stream *stream_new(struct context *context, unsigned flags, int pr
 	stream->context_id = context->id;
 	stream->flags = flags;
 	stream->priority = priority;
-	stream->id = atomic_fetch_add(&last_stream_id, 1) + 1;
+	stream->id = atomic_fetch_add(&streams.last_id, 1) + 1;
 	return stream;
 }
 
@@ -77,16 +81,12 @@ static CUresult stream_create(
 	return CUDA_SUCCESS;
 }
 
-/* One thread makes a context's stream. */
-static pthread_mutex_t ahead_lock = PTHREAD_MUTEX_INITIALIZER;
-LOCK_RANK(ahead, ahead_lock, LOCK_AHEAD);
-
 CUresult stream_ahead(struct context *context, CUstream *stream)
 {
 	CUresult status = CUDA_SUCCESS;
 	struct stream *made;
 
-	pthread_mutex_lock(&ahead_lock);
+	pthread_mutex_lock(&streams.ahead_lock);
 	if (!context->ahead)
 		status = stream_create(
 			context, CU_STREAM_NON_BLOCKING | STREAM_AHEAD, 0, &context->ahead);
@@ -94,7 +94,7 @@ CUresult stream_ahead(struct context *context, CUstream *stream)
 	made = status ? NULL : shim_object_of(context->ahead, KIND_CUstream);
 	if (made)
 		atomic_store(&made->joined, UINT64_MAX);
-	pthread_mutex_unlock(&ahead_lock);
+	pthread_mutex_unlock(&streams.ahead_lock);
 	*stream = (CUstream)(uintptr_t)context->ahead;
 	return status;
 }

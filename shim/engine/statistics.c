@@ -15,13 +15,18 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 
+struct wire {
+	uint64_t frames, sent, received;
+};
+
 static struct {
 	_Atomic uint64_t calls[CALL_LAST];
 	_Atomic uint64_t events[STATS_EVENTS];
 	_Atomic uint64_t copies[STATS_COPIES];
 	_Atomic uint64_t copy_bytes[STATS_COPIES];
+	const char *where;  /* VCUDA_STATS */
+	struct wire before; /* what the wire had carried when counting began */
 } counted;
-static const char *where;
 
 static const char *const copy_names[] = {
 	"host_to_device", "device_to_host", "device_to_device"};
@@ -30,8 +35,8 @@ static const char *const event_names[] = {
 
 void stats_open(void)
 {
-	where = secure_getenv("VCUDA_STATS");
-	shim_counting = where && *where && strcmp(where, "0");
+	counted.where = secure_getenv("VCUDA_STATS");
+	shim_counting = counted.where && *counted.where && strcmp(counted.where, "0");
 }
 
 void shim_count_slow(unsigned call)
@@ -73,13 +78,6 @@ void stats_copy(enum stats_copy direction, uint64_t bytes)
 	atomic_fetch_add_explicit(&counted.copy_bytes[direction], bytes, memory_order_relaxed);
 }
 
-struct wire {
-	uint64_t frames, sent, received;
-};
-
-/* What the wire had carried when counting began. */
-static struct wire wire_before;
-
 static struct wire wire_now(void)
 {
 	struct channel_page *page = session.page;
@@ -96,9 +94,9 @@ static struct wire wire_counters(void)
 {
 	struct wire wire = wire_now();
 
-	wire.frames -= wire_before.frames;
-	wire.sent -= wire_before.sent;
-	wire.received -= wire_before.received;
+	wire.frames -= counted.before.frames;
+	wire.sent -= counted.before.sent;
+	wire.received -= counted.before.received;
 	return wire;
 }
 
@@ -156,13 +154,13 @@ static void print_table(FILE *out)
 /* WHERE with %p replaced by the process's number. */
 static void stats_path(char *path, size_t n)
 {
-	const char *mark = strstr(where, "%p");
+	const char *mark = strstr(counted.where, "%p");
 
 	if (mark)
-		snprintf(path, n, "%.*s%d%s", (int)(mark - where), where, (int)getpid(),
-			mark + 2);
+		snprintf(path, n, "%.*s%d%s", (int)(mark - counted.where), counted.where,
+			(int)getpid(), mark + 2);
 	else
-		snprintf(path, n, "%s", where);
+		snprintf(path, n, "%s", counted.where);
 }
 
 static bool anything_counted(void)
@@ -181,7 +179,7 @@ void stats_close(void)
 	/* Preloaded into every process: those that never called CUDA stay silent. */
 	if (!shim_counting || !anything_counted())
 		return;
-	if (!strcmp(where, "1")) {
+	if (!strcmp(counted.where, "1")) {
 		print_table(stderr);
 		fflush(stderr);
 		return;
@@ -198,14 +196,14 @@ void stats_close(void)
 
 /* A program may measure a part of itself: started with VCUDA_STATS set, it counts from
  * vcuda_stats_begin on, and vcuda_stats_end writes what was counted as JSON into FILE (NULL: it
- * only stops). 0, or -1 where nothing is counted or FILE cannot be written. One thread at a
- * time. */
+ * only stops). 0, or -1 where nothing is counted or FILE cannot be written. One thread
+ * at a time. */
 __attribute__((visibility("default"))) int vcuda_stats_begin(void);
 __attribute__((visibility("default"))) int vcuda_stats_end(const char *file);
 
 int vcuda_stats_begin(void)
 {
-	if (!where || !*where || !strcmp(where, "0"))
+	if (!counted.where || !*counted.where || !strcmp(counted.where, "0"))
 		return -1;
 	shim_counting = false;
 	for (unsigned i = 0; i < CALL_LAST; i++)
@@ -214,7 +212,7 @@ int vcuda_stats_begin(void)
 		counted.events[i] = 0;
 	for (int i = 0; i < STATS_COPIES; i++)
 		counted.copies[i] = counted.copy_bytes[i] = 0;
-	wire_before = wire_now();
+	counted.before = wire_now();
 	shim_counting = true;
 	return 0;
 }
