@@ -139,3 +139,13 @@ program_test = $(call add_test,program_$(1)-$(2),$(PROGRAMS_DIR)/$(3).cu, \
 	--programs $(BUILD)/programs $(2) -- $(BIN)/vcuda run --software --)
 $(foreach name,$(PROGRAMS),$(foreach abi,12 13,$(call program_test,$(abi),$(name),$(name))))
 $(foreach mode,plain lz4 smallest,$(call program_test,13,vector-add-$(mode),vector-add))
+
+# What a real device gave, as `textures --record` printed it there: the software GPU's filter must
+# give the same.
+TEXTURES_RECORD := $(wildcard $(PROGRAMS_DIR)/textures-h200.txt)
+ifneq ($(TEXTURES_RECORD),)
+test-programs: run-textures_record
+$(call add_test,textures_record,$(PROGRAMS_DIR)/textures.cu,all $(BUILD)/programs/13/textures, \
+	timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/textures --against \
+	$(TEXTURES_RECORD))
+endif
