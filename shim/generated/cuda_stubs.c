@@ -1863,7 +1863,7 @@ STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 REFUSED(cuDeviceGetNvSciSyncAttributes);
 #undef WHY
 
-#define WHY "textures and surfaces: not served yet"
+#define WHY "texture references: not served; use texture objects"
 REFUSED(cuModuleGetTexRef);
 REFUSED(cuModuleGetSurfRef);
 REFUSED(cuParamSetTexRef);

@@ -16,6 +16,7 @@ struct state {
 	int *device;
 	int *pinned, *back;
 	cudaGraphExec_t graph;
+	cudaArray_t array;
 	int pageable[BYTES / 4];
 };
 
@@ -89,6 +90,16 @@ static void copy_pageable(state *s, int i)
 static void copy_pinned(state *s, int)
 {
 	CUDA(cudaMemcpyAsync(s->device, s->pinned, BYTES, cudaMemcpyHostToDevice, s->stream));
+}
+
+/* Into an array, and out of it to device memory. */
+static void copy_array(state *s, int i)
+{
+	s->pageable[0] = i;
+	CUDA(cudaMemcpy2DToArrayAsync(s->array, 0, 0, s->pageable, 64, 64, BYTES / 64,
+		cudaMemcpyHostToDevice, s->stream));
+	CUDA(cudaMemcpy2DFromArrayAsync(s->device, 64, s->array, 0, 0, 64, BYTES / 64,
+		cudaMemcpyDeviceToDevice, s->stream));
 }
 
 static void copy_batch(state *s, int i)
@@ -227,6 +238,7 @@ static const struct {
 	{"fill", fill},
 	{"copy_pageable", copy_pageable},
 	{"copy_pinned", copy_pinned},
+	{"copy_array", copy_array},
 	{"copy_batch", copy_batch},
 	{"copy_on_device", copy_on_device},
 	{"copy_back_pinned", copy_back_pinned},
@@ -254,6 +266,8 @@ int main(int argc, char **argv)
 	CUDA(cudaMalloc(&s.device, BYTES));
 	CUDA(cudaMallocHost(&s.pinned, BYTES));
 	CUDA(cudaMallocHost(&s.back, BYTES));
+	cudaChannelFormatDesc ints = {32, 0, 0, 0, cudaChannelFormatKindSigned};
+	CUDA(cudaMallocArray(&s.array, &ints, 16, BYTES / 64));
 	for (const auto &thing : things) {
 		if (strcmp(thing.name, argv[1]))
 			continue;
