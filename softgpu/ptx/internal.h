@@ -34,7 +34,8 @@
 #define PTX_MAX_SHARED (227u * 1024) /* static and dynamic, as on sm_90 */
 #define PTX_MAX_BARRIERS 16
 #define PTX_MAX_CALL_DEPTH 4096
-#define PTX_RECURSIVE_STACK (128u * 1024) /* local bytes a thread where calls may recurse */
+#define PTX_RECURSIVE_STACK                                                                    \
+	(128u * 1024) /* local bytes a thread where calls may recurse, or take more */
 #define PTX_MAX_CLUSTER 16
 /* Cooperative launches of one module that may run at once, and what each has. */
 #define PTX_WORKSPACES 64
@@ -93,7 +94,7 @@ enum ptx_builtin {
 struct ptx_function {
 	char *name;
 	const struct ptx_module *module;
-	bool is_kernel, is_defined, is_recursive, has_indirect;
+	bool is_kernel, is_defined, is_recursive, has_indirect, has_alloca;
 	enum ptx_builtin builtin;
 	uint32_t entry;	       /* index of its first instruction */
 	uint32_t reg_bytes;    /* of a warp's frame */

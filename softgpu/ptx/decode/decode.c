@@ -137,6 +137,13 @@ struct rule {
 };
 
 static void plain(struct ptx_build *b);
+/* How much is taken is known when it runs. */
+static void decode_alloca(struct ptx_build *b)
+{
+	ptx_build_function(b)->has_alloca = true;
+	plain(b);
+}
+
 static void nothing(struct ptx_build *b)
 {
 	(void)b;
@@ -147,7 +154,7 @@ static const struct rule rules[] = {
 	{"activemask", plain, ""},
 	{"add", plain, "s"},
 	{"addc", plain, "s"},
-	{"alloca", plain, ""},
+	{"alloca", decode_alloca, ""},
 	{"and", plain, "b"},
 	{"applypriority", nothing, ""},
 	{"atom", ptx_decode_atomic, ""},
@@ -229,6 +236,8 @@ static const struct rule rules[] = {
 	{"slct", plain, ""},
 	{"sqrt", plain, ""},
 	{"st", ptx_decode_memory, ""},
+	{"stackrestore", plain, ""},
+	{"stacksave", plain, ""},
 	{"stmatrix", ptx_decode_matrix, ""},
 	{"sub", plain, "s"},
 	{"subc", plain, "s"},
@@ -243,7 +252,27 @@ static const struct rule rules[] = {
 	{"tld4", ptx_decode_tex, ""},
 	{"trap", plain, ""},
 	{"txq", ptx_decode_txq, ""},
+	{"vabsdiff", ptx_decode_video, ""},
+	{"vabsdiff2", ptx_decode_video, ""},
+	{"vabsdiff4", ptx_decode_video, ""},
+	{"vadd", ptx_decode_video, ""},
+	{"vadd2", ptx_decode_video, ""},
+	{"vadd4", ptx_decode_video, ""},
+	{"vmax", ptx_decode_video, ""},
+	{"vmax2", ptx_decode_video, ""},
+	{"vmax4", ptx_decode_video, ""},
+	{"vmin", ptx_decode_video, ""},
+	{"vmin2", ptx_decode_video, ""},
+	{"vmin4", ptx_decode_video, ""},
 	{"vote", ptx_decode_sync, ""},
+	{"vset", ptx_decode_video, ""},
+	{"vset2", ptx_decode_video, ""},
+	{"vset4", ptx_decode_video, ""},
+	{"vshl", ptx_decode_video, ""},
+	{"vshr", ptx_decode_video, ""},
+	{"vsub", ptx_decode_video, ""},
+	{"vsub2", ptx_decode_video, ""},
+	{"vsub4", ptx_decode_video, ""},
 	{"wmma", ptx_decode_wmma, ""},
 	{"xor", plain, "b"},
 };
@@ -349,7 +378,7 @@ static void plain(struct ptx_build *b)
 
 		if (!ptx_type_bytes(mod))
 			continue;
-		if (ptx_type_bytes(mod) > 1 &&
+		if (ptx_type_bytes(mod) > 1 && !strstr(mod, "x2") &&
 			(strchr(how, 'b') ||
 				((strchr(how, 's') || (strchr(how, 'S') && low)) &&
 					ptx_type_is_int(mod) && !ptx_has_mod(st, "sat")))) {

@@ -314,6 +314,18 @@ PAIR(bf16_rn_relu, PTX_RN, true, uint32_t, &ptx_bf16, 16, false, "cvt.rn.relu.bf
 PAIR(e4m3, PTX_RN, false, uint16_t, &ptx_e4m3, 8, true, "cvt.rn.e4m3x2.f32")
 PAIR(e5m2, PTX_RN, false, uint16_t, &ptx_e5m2, 8, true, "cvt.rn.e5m2x2.f32")
 
+PAIR(e4m3_relu, PTX_RN, true, uint16_t, &ptx_e4m3, 8, true, "cvt.rn.relu.e4m3x2.f32")
+PAIR(e5m2_relu, PTX_RN, true, uint16_t, &ptx_e5m2, 8, true, "cvt.rn.relu.e5m2x2.f32")
+
+#define TO8(id, f, relu, name)                                                                 \
+	UNARY(to_##id, name, "x", uint16_t, uint32_t,                                          \
+		pair(ptx_half_to_float((uint16_t)(a[l] >> 16)),                                \
+			ptx_half_to_float((uint16_t)a[l]), f, PTX_RN, relu, true, 8))
+TO8(e4m3, &ptx_e4m3, false, "cvt.rn.e4m3x2.f16x2")
+TO8(e5m2, &ptx_e5m2, false, "cvt.rn.e5m2x2.f16x2")
+TO8(e4m3_relu, &ptx_e4m3, true, "cvt.rn.relu.e4m3x2.f16x2")
+TO8(e5m2_relu, &ptx_e5m2, true, "cvt.rn.relu.e5m2x2.f16x2")
+
 #define FROM8(id, f, name)                                                                     \
 	OP(from_##id, name, "x")                                                               \
 	{                                                                                      \
@@ -325,3 +337,16 @@ PAIR(e5m2, PTX_RN, false, uint16_t, &ptx_e5m2, 8, true, "cvt.rn.e5m2x2.f32")
 	}
 FROM8(e4m3, &ptx_e4m3, "cvt.rn.f16x2.e4m3x2")
 FROM8(e5m2, &ptx_e5m2, "cvt.rn.f16x2.e5m2x2")
+
+#define FROM8_RELU(id, f, name)                                                                \
+	OP(from_relu_##id, name, "x")                                                          \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(uint16_t);                                                               \
+		EACH(m)                                                                        \
+		d[l] = pair((float)ptx_unround(a[l] >> 8, f),                                  \
+			(float)ptx_unround(a[l] & 255u, f), &ptx_f16, PTX_RN, true, false,     \
+			16);                                                                   \
+	}
+FROM8_RELU(e4m3, &ptx_e4m3, "cvt.rn.relu.f16x2.e4m3x2")
+FROM8_RELU(e5m2, &ptx_e5m2, "cvt.rn.relu.f16x2.e5m2x2")

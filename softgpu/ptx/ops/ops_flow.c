@@ -431,3 +431,25 @@ OP(alloca_u64, "alloca.u64", "88")
 	frame->sp = (uint32_t)(at + most);
 	PUT(uint64_t, at);
 }
+
+/* Where the frame ends, and back to there; while some of its lanes are elsewhere, what they
+ * have taken since stays. */
+#define STACK(n, T)                                                                            \
+	OP(stacksave_u##n, "stacksave.u" #n, PTX_STR(STACK_FORM_##n))                          \
+	{                                                                                      \
+		DST(T);                                                                        \
+		const T at = w->frame->sp;                                                     \
+		PUT(T, at);                                                                    \
+	}                                                                                      \
+	OP(stackrestore_u##n, "stackrestore.u" #n, "-" PTX_STR(STACK_FORM_##n))                \
+	{                                                                                      \
+		struct ptx_frame *frame = w->frame;                                            \
+		const uint64_t at = REG(const T, a)[ptx_first(w->mask)];                       \
+		if (w->mask == frame->lanes && at <= frame->sp &&                              \
+			at >= frame->fp + frame->function->frame_bytes)                        \
+			frame->sp = (uint32_t)at;                                              \
+	}
+#define STACK_FORM_32 4
+#define STACK_FORM_64 8
+STACK(32, uint32_t)
+STACK(64, uint64_t)

@@ -48,6 +48,36 @@ OP(mov_b128, "mov.b128", "xx")
 	BINARY(max_##t, "max." #t, form, T, T, a[l] > b[l] ? a[l] : b[l])
 ALL_TYPES(MINMAX)
 
+/* Two halves of a word, each on its own. */
+#define HALVES(id, name, T, ...)                                                               \
+	OP(id, name, "444")                                                                    \
+	{                                                                                      \
+		DST(uint32_t);                                                                 \
+		SRC_A(uint32_t);                                                               \
+		SRC_B(uint32_t);                                                               \
+		LANES                                                                          \
+		{                                                                              \
+			uint32_t r = 0;                                                        \
+			for (unsigned at = 0; at < 32; at += 16) {                             \
+				const int x = (T)(a[l] >> at), y = (T)(b[l] >> at);            \
+				r |= (uint32_t)(uint16_t)(__VA_ARGS__) << at;                  \
+			}                                                                      \
+			d[l] = full || (m >> l & 1) ? r : d[l];                                \
+		}                                                                              \
+	}
+#define MOST(x, y) ((x) > (y) ? (x) : (y))
+#define LEAST(x, y) ((x) < (y) ? (x) : (y))
+HALVES(add_u16x2, "add.u16x2", uint16_t, x + y)
+HALVES(add_s16x2, "add.s16x2", int16_t, x + y)
+HALVES(min_u16x2, "min.u16x2", uint16_t, LEAST(x, y))
+HALVES(max_u16x2, "max.u16x2", uint16_t, MOST(x, y))
+HALVES(min_s16x2, "min.s16x2", int16_t, LEAST(x, y))
+HALVES(max_s16x2, "max.s16x2", int16_t, MOST(x, y))
+HALVES(min_relu_s16x2, "min.relu.s16x2", int16_t, MOST(LEAST(x, y), 0))
+HALVES(max_relu_s16x2, "max.relu.s16x2", int16_t, MOST(MOST(x, y), 0))
+BINARY(min_relu_s32, "min.relu.s32", "444", int32_t, int32_t, MOST(LEAST(a[l], b[l]), 0))
+BINARY(max_relu_s32, "max.relu.s32", "444", int32_t, int32_t, MOST(MOST(a[l], b[l]), 0))
+
 #define SIGNED(t, form, T, U)                                                                  \
 	UNARY(neg_##t, "neg." #t, form, U, U, 0 - a[l])                                        \
 	UNARY(abs_##t, "abs." #t, form, U, U, (T)a[l] < 0 ? 0 - a[l] : a[l])

@@ -244,6 +244,7 @@ void ptx_decode_txq(struct ptx_build *b);    /* txq suq */
 void ptx_decode_suld(struct ptx_build *b);
 void ptx_decode_sust(struct ptx_build *b);
 void ptx_decode_sured(struct ptx_build *b);
+void ptx_decode_video(struct ptx_build *b);
 void ptx_decode_wmma(struct ptx_build *b);
 void ptx_decode_call(struct ptx_build *b);
 void ptx_decode_ret(struct ptx_build *b);

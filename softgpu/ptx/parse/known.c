@@ -9,10 +9,7 @@
 
 /* Sorted. */
 static const char *const opcodes[] = {"clusterlaunchcontrol", "createpolicy", "istypep",
-	"multimem", "stackrestore", "stacksave", "tcgen05", "tensormap", "vabsdiff",
-	"vabsdiff2", "vabsdiff4", "vadd", "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax",
-	"vmax2", "vmax4", "vmin", "vmin2", "vmin4", "vset", "vset2", "vset4", "vshl", "vshr",
-	"vsub", "vsub2", "vsub4", "wgmma"};
+	"multimem", "tcgen05", "tensormap", "vavrg2", "vavrg4", "vmad", "wgmma"};
 
 /* How the names of special registers begin. */
 static const char *const registers[] = {"%aggr_smem_size", "%clock", "%cluster",

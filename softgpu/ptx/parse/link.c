@@ -119,9 +119,10 @@ static uint32_t stack_need(struct ptx_module *module, struct ptx_function *f)
 		most = need > most ? need : most;
 		f->is_recursive |= callee->is_recursive;
 		f->has_indirect |= callee->has_indirect;
+		f->has_alloca |= callee->has_alloca;
 	}
 	f->stack_bytes = ((f->frame_bytes + 15) & ~15u) + most;
-	if (f->is_recursive || f->has_indirect)
+	if (f->is_recursive || f->has_indirect || f->has_alloca)
 		f->stack_bytes = f->frame_bytes + PTX_RECURSIVE_STACK;
 	f->visit = 2;
 	return f->stack_bytes;

@@ -271,6 +271,13 @@ static void test_memory(void **state)
 		 "st.local.u32 [x], r4; ld.local.u32 r5, [x]; st.global.u32 [at], r5; }" TAIL,
 		1, 32);
 	EACH(32, 7);
+	/* What a loop takes from the stack it gives back: in all, more than there is. */
+	run(HEAD "mov.u32 r4, 0; L: stacksave.u64 d1; alloca.u64 d2, 65536; st.local.u32 "
+		 "[d2+65532], t; "
+		 "ld.local.u32 r5, [d2+65532]; stackrestore.u64 d1; add.u32 r4, r4, 1; "
+		 "setp.lt.u32 p1, r4, 200; @p1 bra L; st.global.u32 [at], r5; " TAIL,
+		1, 32);
+	EACH(32, k);
 	/* Dynamic shared memory behind the static. */
 	module = text_load("sm_90", ".extern .shared .align 16 .b8 dyn[];\n" HEAD
 				    ".shared .align 4 .b8 own[64]; mov.u32 r4, dyn; mov.u32 "

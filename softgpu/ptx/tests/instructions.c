@@ -58,6 +58,13 @@ static const struct row integers[] = {
 	{'w', "min.s32 d32, a32, b32;", 0xffffffff, 1, 0, 0xffffffff},
 	{'w', "min.u32 d32, a32, b32;", 0xffffffff, 1, 0, 1},
 	{'d', "max.s64 d64, a64, b64;", UINT64_MAX, 1, 0, 1},
+	{'w', "add.u16x2 d32, a32, b32;", 0x0001ffff, 0x00010001, 0, 0x00020000},
+	{'w', "add.s16x2 d32, a32, b32;", 0x7fffffff, 0x00010001, 0, 0x80000000},
+	{'w', "min.u16x2 d32, a32, b32;", 0xffff0005, 0x00010007, 0, 0x00010005},
+	{'w', "max.s16x2 d32, a32, b32;", 0xffff0005, 0x00010007, 0, 0x00010007},
+	{'w', "min.s16x2 d32, a32, b32;", 0xffff0005, 0x00010007, 0, 0xffff0005},
+	{'w', "min.s16x2.relu d32, a32, b32;", 0xffff0005, 0x00010007, 0, 0x00000005},
+	{'w', "max.s32.relu d32, a32, b32;", 0xfffffff0, 0xfffffffe, 0, 0},
 	{'w', "shl.b32 d32, a32, b32;", 1, 31, 0, 0x80000000},
 	{'w', "shl.b32 d32, a32, b32;", 1, 32, 0, 0},
 	{'w', "shr.u32 d32, a32, b32;", 0x80000000, 33, 0, 0},
@@ -104,6 +111,31 @@ static const struct row integers[] = {
 	{'w', "mov.b64 {d32, e32}, a64;", 0x1122334455667788, 0, 0, 0x55667788},
 	{'d', "mov.b64 d64, {a32, b32};", 0x11223344, 0x55667788, 0, 0x5566778811223344},
 	{'h', "mov.b32 {e16, d16}, a32;", 0x11223344, 0, 0, 0x1122},
+};
+
+/* A register of which a part is taken has a name with %. */
+static const struct row videos[] = {
+	{'w', "vadd.s32.s32.u32.sat d32, a32, b32;", 0x7fffffff, 1, 0, 0x7fffffff},
+	{'w', "vadd.u32.u32.u32.add d32, a32, b32, c32;", 5, 6, 100, 111},
+	{'w', "vsub.s32.u32.u32.min d32, a32, b32, c32;", 1, 5, 0xfffffff0, 0xfffffff0},
+	{'w', "vabsdiff.u32.s32.s32 d32, a32, b32;", 0xfffffffd, 4, 0, 7},
+	{'w', "mov.b32 %a, a32; mov.b32 %b, b32; vadd.s32.s32.u32 d32, %a.b1, %b.h1;", 0xff00,
+		0x00050001, 0, 4},
+	{'w', "mov.b32 %a, a32; vmin.u32.u32.u32 %a.b2, %a.b0, %a.b1, c32; mov.b32 d32, %a;",
+		0x0a07, 0, 0x11223344, 0x11073344},
+	{'w', "vshl.u32.u32.u32.sat.clamp d32, a32, b32;", 0x80000000, 40, 0, 0xffffffff},
+	{'w', "vshr.s32.s32.u32.wrap d32, a32, b32;", 0x80000000, 33, 0, 0xc0000000},
+	{'w', "vset.s32.s32.lt.add d32, a32, b32, c32;", 0xffffffff, 1, 7, 8},
+	{'w', "vabsdiff4.u32.u32.u32 d32, a32, b32, c32;", 0x01ff1080, 0x02002000, 0,
+		0x01ff1080},
+	{'w', "vabsdiff4.u32.u32.u32.add d32, a32, b32, c32;", 0x01ff1080, 0x02002000, 3,
+		3 + 1 + 255 + 16 + 128},
+	{'w', "vadd4.s32.s32.s32.sat d32, a32, b32, c32;", 0x7f80ff01, 0x01ff0101, 0,
+		0x7f800002},
+	{'w', "vsub2.u32.u32.u32.sat d32, a32, b32, c32;", 0x00050001, 0x00030002, 0,
+		0x00020000},
+	{'w', "vmax2.s32.s32.s32 d32, a32, b32, c32;", 0xffff0005, 0x0000fff0, 0, 0x00000005},
+	{'w', "vset4.u32.u32.ge d32, a32, b32, c32;", 0x01020304, 0x01010504, 0, 0x01010001},
 };
 
 static const struct row floats[] = {
@@ -192,6 +224,10 @@ static const struct row conversions[] = {
 	{'w', "cvt.rn.relu.bf16x2.f32 d32, a32, b32;", 0xbf800000, 0x40000000, 0, 0x00004000},
 	{'w', "cvt.rna.tf32.f32 d32, a32;", 0x3f801000, 0, 0, 0x3f802000},
 	{'h', "cvt.rn.satfinite.e4m3x2.f32 d16, a32, b32;", 0x44000000, ONE, 0, 0x7e38},
+	{'h', "cvt.rn.satfinite.relu.e4m3x2.f32 d16, a32, b32;", 0xbf800000, ONE, 0, 0x0038},
+	{'h', "cvt.rn.satfinite.e5m2x2.f16x2 d16, a32;", 0x3c00c000, 0, 0, 0x3cc0},
+	{'h', "cvt.rn.satfinite.relu.e4m3x2.f16x2 d16, a32;", 0x3c00c000, 0, 0, 0x3800},
+	{'w', "cvt.rn.relu.f16x2.e4m3x2 d32, a16;", 0x38b8, 0, 0, 0x3c000000},
 	{'h', "cvt.rni.f16.f16 d16, a16;", 0x4100, 0, 0, 0x4000},
 	{'w', "cvt.rzi.s32.f16 d32, a16;", 0xc100, 0, 0, 0xfffffffe},
 };
@@ -227,7 +263,8 @@ static void run_row(const struct row *row)
 	static const char frame[] =
 		".visible .entry k(.param .u64 at, .param .u32 odd)\n{\n"
 		".reg .b16 a16, b16, c16, d16, e16; .reg .b32 a32, b32, c32, d32, e32, t, o;\n"
-		".reg .b64 a64, b64, c64, d64, at0, at1; .reg .pred p, q, r, s;\n"
+		".reg .b64 a64, b64, c64, d64, at0, at1; .reg .pred p, q, r, s; .reg .b32 %%a, "
+		"%%b;\n"
 		"ld.param.u64 at0, [at]; ld.param.u32 o, [odd]; mov.u32 t, %%tid.x;\n"
 		"ld.global.u64 a64, [at0]; ld.global.u64 b64, [at0+8]; ld.global.u64 c64, "
 		"[at0+16];\n"
@@ -296,6 +333,7 @@ static void run_row(const struct row *row)
 		assert_int_equal(wrong, 0);                                                    \
 	}
 TABLE_TEST(integers)
+TABLE_TEST(videos)
 TABLE_TEST(floats)
 TABLE_TEST(conversions)
 TABLE_TEST(halves)
@@ -304,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_integers),
+		cmocka_unit_test(test_videos),
 		cmocka_unit_test(test_floats),
 		cmocka_unit_test(test_conversions),
 		cmocka_unit_test(test_halves),
