@@ -596,6 +596,13 @@ uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes)
 			return SERVE_NO_STAGING;
 		return serve_bytes(serve_bytes(body->width, body->height), body->depth);
 	}
+	case OP_vcudaMirrorFetch: {
+		const struct wire_vcudaMirrorFetch *body = frame;
+
+		if (bytes < sizeof(*body))
+			return SERVE_NO_STAGING;
+		return body->capacity;
+	}
 	default: return SERVE_NO_STAGING;
 	}
 }
@@ -639,6 +646,15 @@ uint64_t serve_overtaking(uint16_t op, const void *frame, uint32_t bytes)
 			return 0;
 		return body->stream;
 	}
+	case OP_vcudaMirrorWrite: return SERVE_OVERTAKES;
+	case OP_vcudaMirrorFetch: {
+		const struct wire_vcudaMirrorFetch *body = frame;
+
+		if (bytes < sizeof(*body))
+			return 0;
+		return body->scope == SYNC_NONE ? UINT64_MAX : body->scope == SYNC_STREAM ? body->handle : 0;
+	}
+	case OP_vcudaMirrorWait: return SERVE_OVERTAKES;
 	default: return 0;
 	}
 }
@@ -832,6 +848,18 @@ static const struct serve_entry entries[] = {
 	{OP_vcudaArrayAsk, sizeof(struct wire_vcudaArrayAsk),
 	 sizeof(struct wire_vcudaArrayAsk_reply), SERVE_CALL, serve_vcudaArrayAsk,
 	 "vcudaArrayAsk"},
+	{OP_vcudaMirrorMap, sizeof(struct wire_vcudaMirrorMap), 0,
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW, serve_vcudaMirrorMap, "vcudaMirrorMap"},
+	{OP_vcudaMirrorUnmap, sizeof(struct wire_vcudaMirrorUnmap), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW, serve_vcudaMirrorUnmap,
+	 "vcudaMirrorUnmap"},
+	{OP_vcudaMirrorWrite, sizeof(struct wire_vcudaMirrorWrite), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_NO_CONTEXT, serve_vcudaMirrorWrite,
+	 "vcudaMirrorWrite"},
+	{OP_vcudaMirrorFetch, sizeof(struct wire_vcudaMirrorFetch), 0, SERVE_CALL,
+	 serve_vcudaMirrorFetch, "vcudaMirrorFetch"},
+	{OP_vcudaMirrorWait, sizeof(struct wire_vcudaMirrorWait), 0,
+	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_ASIDE, serve_vcudaMirrorWait, "vcudaMirrorWait"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, run_cuCtxSetLimit,
 	 "cuCtxSetLimit"},

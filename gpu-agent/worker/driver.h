@@ -12,6 +12,7 @@
 
 struct handoff;
 struct pending;
+struct request;
 struct worker;
 struct worker_stream;
 
@@ -28,6 +29,23 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 
 /* Memory shared with other sessions: SHARED and GIVEN; FD is -1 or taken over. */
 void ipc_answer(struct worker *w, const struct handoff *h, int fd);
+
+/* Waiting (sync.c): SUCCESS: what vcudaSync would wait for is done; NOT_READY: P, which the
+ * caller pushes, waits for it. */
+CUresult sync_await(struct worker *w, struct request *r, struct pending *p, uint32_t scope,
+	uint64_t handle);
+
+/* Host memory that kernels reach. */
+/* Reserves the window. */
+void mirror_open(struct worker *w);
+/* [address, + bytes) is mapped. */
+bool mirror_owns(const struct worker *w, uint64_t address, uint64_t bytes);
+/* Of so many bytes, those that lie in the same registration as the first; elsewhere all. */
+uint64_t mirror_part(const struct worker *w, uint64_t address, uint64_t bytes);
+/* Answers a vcudaMirrorFetch whose fence is done. */
+void mirror_finish(struct worker *w, struct pending *p);
+/* Looks for the wait that is parked. True: it was answered. */
+bool mirror_poll(struct worker *w);
 
 /* Host functions. */
 int callback_open(struct worker *w);

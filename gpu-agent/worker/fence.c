@@ -194,7 +194,8 @@ static CUresult fence_look(struct worker *w, struct pending *p)
 		/* Already done, so it does not block: it is what makes the driver print what
 		 * kernels left in its buffer, which a query does not. */
 		if (status == CUDA_ERROR_ASSERT ||
-			(!status && (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT)))
+			(!status && (p->what == PENDING_REPLY || p->what == PENDING_COPY_OUT ||
+					    p->what == PENDING_MIRROR)))
 			w->cuda.cuEventSynchronize(e->event);
 		if (status) {
 			worker_note(w, status);
@@ -256,6 +257,15 @@ static void fence_finish(struct worker *w, struct pending *p, CUresult status)
 			stream_drop(w, p->stream);
 		break;
 	case PENDING_UNMAP: memory_unmap(w, p); break;
+	case PENDING_MIRROR:
+		output_tell(w);
+		if (!status) {
+			mirror_finish(w, p);
+		} else {
+			staging_done(p->range);
+			reply_send(w, p->tag, status, NULL, 0);
+		}
+		break;
 	case PENDING_LOOK: break;
 	}
 }

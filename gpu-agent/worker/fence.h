@@ -23,6 +23,7 @@ enum pending_what {
 	PENDING_COUNTER,  /* sets counters[counter] = value */
 	PENDING_STREAM,	  /* destroys the stream */
 	PENDING_UNMAP,	  /* takes the memory away, then sets COUNTER_UNMAPPED */
+	PENDING_MIRROR,	  /* answers `tag` with what kernels wrote to host memory, in staging */
 	PENDING_LOOK,	  /* nothing: a fault before it is noticed though nobody asks */
 };
 struct pending_event {

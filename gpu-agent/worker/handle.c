@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -216,6 +217,8 @@ bool worker_owns(const struct worker *w, uint64_t address, uint64_t bytes)
 		if (address >= d->window && end <= d->window + d->window_bytes)
 			return !bytes || names_mapped(d, address, bytes);
 	}
+	if (mirror_owns(w, address, bytes))
+		return true;
 	for (uint32_t i = 0; i < w->range_count; i++)
 		if (address >= w->ranges[i].address &&
 			end <= w->ranges[i].address + w->ranges[i].bytes)

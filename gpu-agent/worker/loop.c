@@ -422,7 +422,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
-		   w->in.count || stripes_busy(w);
+		   w->in.count || stripes_busy(w) || w->mirror.tag >= 0;
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
 					? w->stripes[w->receiver.payload_stripe]
@@ -473,6 +473,8 @@ void loop_run(struct worker *w)
 		if (w->kept.closings)
 			closing_poll(w); /* behind a fault */
 		progress |= fence_poll(w);
+		if (w->mirror.tag >= 0)
+			progress |= mirror_poll(w);
 		progress |= callback_poll(w);
 		if (w->stripe_count)
 			stripes_reap(w);
@@ -502,7 +504,9 @@ void loop_run(struct worker *w)
 		if (progress) {
 			idle_since = now;
 		} else if (now - idle_since <
-			   (w->fences.first && w->spin_ns ? WAIT_CALL_NS : w->spin_ns)) {
+			   ((w->fences.first || w->mirror.tag >= 0) && w->spin_ns
+					   ? WAIT_CALL_NS
+					   : w->spin_ns)) {
 			wait_relax();
 		} else {
 			loop_sleep(w, now - idle_since);

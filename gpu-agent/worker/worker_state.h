@@ -29,6 +29,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/wire/channel.h"
 #include "protocol/wire/green.h"
+#include "protocol/wire/mirror.h"
 #include "protocol/wire/open.h"
 #include "transport/transport.h"
 
@@ -182,6 +183,21 @@ struct greens {
 	uint32_t descriptor_count;
 };
 
+/* The mirror of the program's memory that kernels reach (driver/mirror.c). */
+struct worker_mirror {
+	uint64_t window, window_bytes; /* addresses kept for it; 0: none, nothing is served */
+	struct mirror_view *views;     /* what is mapped, by address */
+	size_t count, room;
+	uint64_t bytes;
+	uint64_t answers;	     /* given so far */
+	struct mirror_cursor cursor; /* where the next of them begins */
+	unsigned char *spare;
+	int tag; /* of the wait that is parked; -1: none */
+	struct frame_destination destination;
+	uint64_t parked_at, looked_at, asked_at; /* when */
+	uint64_t look_ns;			 /* what a look cost */
+};
+
 struct worker {
 	const struct agent_config *config;
 	struct cuda_driver cuda;
@@ -229,6 +245,7 @@ struct worker {
 
 	struct callbacks callbacks;
 	struct kept kept;
+	struct worker_mirror mirror;
 
 	struct output_text { /* what kernels print, by enum output */
 		int fd;	     /* memfd that stands for stdout, stderr */

@@ -83,6 +83,11 @@ enum vcuda_op {
 	OP_vcudaTextureCreate = 166,
 	OP_vcudaTextureDestroy = 167,
 	OP_vcudaArrayAsk = 168,
+	OP_vcudaMirrorMap = 200,
+	OP_vcudaMirrorUnmap = 201,
+	OP_vcudaMirrorWrite = 202,
+	OP_vcudaMirrorFetch = 203,
+	OP_vcudaMirrorWait = 204,
 };
 
 #endif

@@ -870,4 +870,41 @@ struct wire_vcudaArrayAsk_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaArrayAsk_reply) == 8, "");
 
+/* call 200 */
+struct wire_vcudaMirrorMap {
+	uint64_t address;
+	uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaMirrorMap) == 16, "");
+
+/* post 201 */
+struct wire_vcudaMirrorUnmap {
+	uint64_t address;
+};
+_Static_assert(sizeof(struct wire_vcudaMirrorUnmap) == 8, "");
+
+/* post 202 */
+struct wire_vcudaMirrorWrite {
+	uint32_t bytes;
+	struct wire_run runs; /* bytes x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaMirrorWrite) == 16, "");
+
+/* call 203 */
+struct wire_vcudaMirrorFetch {
+	uint32_t scope;
+	uint32_t pad_0;
+	uint64_t handle;
+	struct frame_destination destination;
+	uint64_t capacity;
+};
+_Static_assert(sizeof(struct wire_vcudaMirrorFetch) == 40, "");
+
+/* call 204 */
+struct wire_vcudaMirrorWait {
+	struct frame_destination destination;
+};
+_Static_assert(sizeof(struct wire_vcudaMirrorWait) == 16, "");
+
 #endif

@@ -60,7 +60,8 @@ def request_lines(api, entry):
             size = bytes_of(p)
             lines.append(text.wrap("\tshim_put(", ["&call", f"&body->{n}", n, size], ");")[1:])
         elif p.mark == "device":
-            lines.append(f"body->{n} = " + (f"(uint64_t)(uintptr_t){n};" if p.stars else f"{n};"))
+            lines.append(f"body->{n} = shim_address(&call, " +
+                         (f"(uint64_t)(uintptr_t){n});" if p.stars else f"{n});"))
         elif p.mark in ("in", "inout"):
             lines.append(f"memcpy(body->{n}, {n}, sizeof(body->{n}));" if kind.wire == "bytes"
                          else f"body->{n} = *{n};")

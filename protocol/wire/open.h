@@ -9,7 +9,7 @@
 
 #include "protocol/wire/nvml.h"
 
-#define OPEN_VERSION 1u
+#define OPEN_VERSION 2u
 #define OPEN_ATTRIBUTES 256 /* CUdevice_attribute values 1..255; newer ones: NOT_SUPPORTED */
 #define OPEN_LIMITS 16	    /* CUlimit 0..15 */
 #define OPEN_DEVICES 16
@@ -23,6 +23,9 @@ struct open_info {
 	uint32_t device_count;
 	uint32_t device_bytes; /* sizeof(struct open_device) */
 	uint64_t features;
+	/* Addresses that the worker keeps for host memory that kernels reach; 0 bytes: none. */
+	uint64_t host_window;
+	uint64_t host_window_bytes;
 	char agent_version[32];
 };
 
@@ -92,6 +95,7 @@ enum sync_scope {
 	SYNC_CONTEXT = 0,
 	SYNC_STREAM = 1,
 	SYNC_EVENT = 2,
+	SYNC_NONE = 3, /* nothing; vcudaMirrorFetch only */
 };
 
 #endif

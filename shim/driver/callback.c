@@ -20,6 +20,7 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/graph/graph.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/engine/session.h"
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
@@ -238,6 +239,7 @@ static void callback_run(uint64_t ticket)
 		launch = callback->node ? node_launch_pop(callback) : NULL;
 		if (launch)
 			node_launch_copy(launch, PART_OUT);
+		mirror_after();
 		thread_self.in_callback = true;
 		if (callback->on_stream)
 			callback->on_stream(callback->stream, CUDA_SUCCESS, callback->argument);
@@ -245,6 +247,7 @@ static void callback_run(uint64_t ticket)
 			callback->function(callback->argument);
 		thread_self.in_callback = false;
 		managed_push_callback();
+		mirror_before();
 		if (launch)
 			node_launch_copy(launch, PART_IN);
 		node_launch_free(launch);

@@ -21,6 +21,7 @@
 #include "shim/engine/driver.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/order.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
@@ -282,6 +283,8 @@ static CUresult copy_out(struct rows *r, uint64_t stream)
 	}
 	stats_event(STATS_ROUND_TRIPS);
 	if (!status)
+		status = mirror_after();
+	if (!status)
 		stream_synced(stream, seq);
 	output_fetch();
 	return status;
@@ -330,7 +333,8 @@ bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice
 {
 	size_t extent;
 
-	return copy_extent(s, pitch, slice, &extent) && memory_inside(at, extent);
+	return copy_extent(s, pitch, slice, &extent) &&
+	       (memory_inside(at, extent) || mirror_inside(at, extent));
 }
 
 static CUresult copy_device(const struct shape *s, uint64_t stream)
@@ -339,8 +343,11 @@ static CUresult copy_device(const struct shape *s, uint64_t stream)
 	struct wire_vcudaCopy *body;
 	int dst_device = 0, src_device = 0;
 
-	memory_in_window(s->dst, &dst_device);
-	memory_in_window(s->src, &src_device);
+	/* The mirror is every device's. */
+	if (!memory_in_window(s->dst, &dst_device) && memory_in_window(s->src, &src_device))
+		dst_device = src_device;
+	else if (!memory_in_window(s->src, &src_device))
+		src_device = dst_device;
 	body = shim_begin(&call, OP_vcudaCopy, sizeof(*body));
 	body->dst = s->dst;
 	body->dstPitch = s->dst_pitch;
@@ -448,7 +455,7 @@ static struct context *copy_owner(const struct shape *s)
 	return atomic_load(&owner->retained) ? owner : NULL;
 }
 
-CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
+static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 {
 	struct context *owner;
 	struct graph *graph;
@@ -515,6 +522,48 @@ CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
 			status = copy_out(&r, stream);
 	}
 	return status;
+}
+
+/* Memory that kernels reach is the device's in a copy, which thus reads it, or writes it, when
+ * the stream comes to it. True: a side of the copy is such. */
+static bool copy_mirrored(struct shape *s)
+{
+	bool dst, src;
+
+	copy_tidy(s);
+	if (s->dst_side == SIDE_DEVICE && !s->dst_array)
+		host_named(&s->dst, sizeof(s->dst));
+	if (s->src_side == SIDE_DEVICE && !s->src_array)
+		host_named(&s->src, sizeof(s->src));
+	dst = !s->dst_array && mirror_inside(s->dst, 1) &&
+	      copy_side_ok(s, s->dst, s->dst_pitch, s->dst_slice);
+	src = !s->src_array && mirror_inside(s->src, 1) &&
+	      copy_side_ok(s, s->src, s->src_pitch, s->src_slice);
+	if (dst) {
+		s->dst_side = SIDE_DEVICE;
+		s->dst = mirror_address(s->dst);
+	}
+	if (src) {
+		s->src_side = SIDE_DEVICE;
+		s->src = mirror_address(s->src);
+	}
+	return dst || src;
+}
+
+CUresult copy_shape(struct shape *s, CUstream hStream, bool async)
+{
+	uint64_t stream;
+	CUresult status;
+
+	if (!host_any() || !s->width || !s->height || !s->depth || !copy_mirrored(s))
+		return copy_between(s, hStream, async);
+	status = mirror_push();
+	if (!status)
+		status = copy_between(s, hStream, async);
+	if (status || async)
+		return status;
+	status = stream_number(hStream, &stream);
+	return status ? status : sync_wait(SYNC_STREAM, stream, NULL);
 }
 
 enum side copy_side_of(uint64_t address)

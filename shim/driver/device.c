@@ -12,6 +12,7 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/visible.h"
 
 struct devices devices;
@@ -108,8 +109,6 @@ static bool attribute_not_served(int which)
 	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
 	case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
 	case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-	case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
 	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
@@ -119,6 +118,9 @@ static bool attribute_not_served(int which)
 	case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
 	case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: return true;
+	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+		return !mirror_served();
 	default: return false;
 	}
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fills: all of them are posts, also those that CUDA calls synchronous, since they are
- * asynchronous to the host there too.
+ * asynchronous to the host there too, but for host memory.
  */
 #include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/stream.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 
 /* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
 CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
@@ -17,18 +21,25 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	struct shim_call call;
 	struct wire_vcudaFill *body;
 	size_t row, extent;
+	CUresult status;
 
 	if (!width || !height)
 		return CUDA_SUCCESS;
 	if (height == 1)
 		pitch = 0;
+	if (host_any())
+		host_named(&dst, sizeof(dst));
 	if (dst % element || pitch % element || __builtin_mul_overflow(width, element, &row) ||
 		(height > 1 && pitch < row) ||
 		__builtin_mul_overflow(height - 1, pitch, &extent) ||
-		__builtin_add_overflow(extent, row, &extent) || !memory_inside(dst, extent))
+		__builtin_add_overflow(extent, row, &extent) ||
+		!(memory_inside(dst, extent) || mirror_inside(dst, extent)))
 		return CUDA_ERROR_INVALID_VALUE;
+	status = mirror_before();
+	if (status)
+		return status;
 	body = shim_begin(&call, OP_vcudaFill, sizeof(*body));
-	body->dst = dst;
+	body->dst = mirror_address(dst);
 	body->pitch = pitch;
 	body->value = value;
 	body->element = element;
@@ -36,4 +47,16 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	body->height = height;
 	body->stream = shim_stream(&call, stream);
 	return shim_post(&call);
+}
+
+CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream stream)
+{
+	CUresult status = memory_fill(dst, pitch, value, element, width, height, stream);
+	uint64_t number;
+
+	if (status || !mirror_inside(dst, 1))
+		return status;
+	status = stream_number(stream, &number);
+	return status ? status : sync_wait(SYNC_STREAM, number, NULL);
 }

@@ -61,6 +61,9 @@ CUresult copy_array_flat(
 /* HEIGHT rows of WIDTH elements, PITCH bytes apart. */
 CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
 	size_t width, size_t height, CUstream stream);
+/* The forms that CUDA calls synchronous: they are where it is the program's own memory. */
+CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, CUstream stream);
 
 /* WHICH: pool_default or pool_current. */
 CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device));

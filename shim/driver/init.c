@@ -16,6 +16,7 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/nvml.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
@@ -188,6 +189,7 @@ CUresult hand_cuInit(unsigned int Flags)
 		status = init.show_answer;
 	}
 	if (!status && atomic_load(&session.phase) == SESSION_JOINED) {
+		mirror_open();
 		if (memory_open())
 			atomic_store_explicit(
 				&session.phase, SESSION_READY, memory_order_release);

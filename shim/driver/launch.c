@@ -12,6 +12,8 @@
 #include "protocol/wire/launch.h"
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
+#include "shim/driver/memory/host.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/module/module.h"
 #include "shim/driver/stream.h"
 
@@ -150,6 +152,26 @@ static void launch_write(const struct launch *l, unsigned char *to)
 	}
 }
 
+/* Pinned memory that a parameter names: kernels reach it from now on. */
+static void launch_names(const struct launch *l)
+{
+	const struct function *f = l->function;
+
+	if (l->packed) {
+		host_named(l->packed, l->param_bytes);
+		return;
+	}
+	for (uint32_t i = 0; l->params && i < f->layout_count; i++) {
+		uint64_t word;
+
+		if (f->layout[i].size < 8)
+			continue;
+		memcpy(&word, l->params[i], 8);
+		if (f->layout[i].size > 8 || __builtin_expect(host_maybe(word), 0))
+			host_named(l->params[i], f->layout[i].size);
+	}
+}
+
 static CUresult launch_send(const struct launch *l)
 {
 	size_t bytes = sizeof(struct wire_vcudaLaunch) +
@@ -160,11 +182,15 @@ static CUresult launch_send(const struct launch *l)
 
 	if (!status && l->flags & LAUNCH_COOPERATIVE)
 		status = launch_check_cooperative(l);
+	if (!status && host_any()) {
+		launch_names(l);
+		status = mirror_before();
+	}
 	if (status)
 		return status;
 	/* Parameters that lie in managed memory may have to be fetched: not under the ring's
 	 * lock. */
-	if (__builtin_expect(shim_perf & PERF_POST && !managed_any, 1)) {
+	if (__builtin_expect(shim_perf & PERF_POST && !managed_any && !mirror_apart, 1)) {
 		body = shim_post_begin(OP_vcudaLaunch, (uint32_t)bytes, &status);
 		if (!body)
 			return status;
@@ -175,6 +201,9 @@ static CUresult launch_send(const struct launch *l)
 	body = shim_begin(&call, OP_vcudaLaunch, bytes);
 	if (!call.status)
 		launch_write(l, body);
+	if (!call.status && atomic_load(&mirror_apart))
+		mirror_addresses(
+			(unsigned char *)body + bytes - l->param_bytes, l->param_bytes);
 	return shim_post(&call);
 }
 

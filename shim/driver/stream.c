@@ -9,9 +9,12 @@
 #include <stdlib.h>
 
 #include "shim/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/graph/capture.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/order.h"
@@ -383,4 +386,25 @@ CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 	if (stream)
 		*pctx = (CUcontext)(uintptr_t)stream->context->handle;
 	return status;
+}
+
+CUresult hand_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+{
+	enum { BATCH = 256 }; /* CUDA takes no more at once */
+	struct wire_cuStreamBatchMemOp_v2 *body;
+	struct shim_call call;
+	CUresult status;
+
+	if (!paramArray || count > BATCH)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = pinned_before(paramArray, count * sizeof(*paramArray));
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_cuStreamBatchMemOp_v2, sizeof(*body));
+	body->stream = shim_stream(&call, stream);
+	body->count = count;
+	shim_put(&call, &body->paramArray, paramArray, count * sizeof(*paramArray));
+	body->flags = flags;
+	return shim_post(&call);
 }

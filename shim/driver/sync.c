@@ -10,6 +10,7 @@
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/driver.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/memory/pool.h"
 #include "shim/engine/session.h"
 #include "shim/driver/stream.h"
@@ -24,6 +25,11 @@ CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
 	struct wire_vcudaSync *body;
 	CUresult status;
 
+	if (mirror_any()) {
+		status = mirror_fetch(scope, handle, seq);
+		output_fetch();
+		return status;
+	}
 	body = shim_begin(&call, OP_vcudaSync, sizeof(*body));
 	body->scope = scope;
 	body->handle = handle;
@@ -35,7 +41,7 @@ CUresult sync_wait(uint32_t scope, uint64_t handle, uint64_t *seq)
 	return status;
 }
 
-CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)
+static CUresult watch_ask(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)
 {
 	uint64_t value = atomic_load_explicit(&watch->value, memory_order_acquire);
 	struct shim_call call;
@@ -74,6 +80,13 @@ CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint6
 		atomic_store_explicit(&watch->value, value, memory_order_release);
 	}
 	return shim_end(&call);
+}
+
+CUresult watch_query(struct watch *watch, uint32_t scope, uint64_t handle, uint64_t known)
+{
+	CUresult status = watch_ask(watch, scope, handle, known);
+
+	return status ? status : mirror_after();
 }
 
 /* Whether no frame of any thread came after those that are known to be done. */

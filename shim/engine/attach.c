@@ -180,8 +180,9 @@ bool attach_ask(
 	return true;
 }
 
-void *attach_map(int fd, uint64_t size)
+void *attach_map(int fd, uint64_t size, void *wanted)
 {
+	int flags = MAP_SHARED | (wanted ? MAP_FIXED_NOREPLACE : 0);
 	struct stat status;
 	void *at;
 
@@ -189,7 +190,9 @@ void *attach_map(int fd, uint64_t size)
 	if (fd < 0 || fstat(fd, &status) || status.st_size < 0 ||
 		(uint64_t)status.st_size < size)
 		return NULL;
-	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	at = mmap(wanted, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (at == MAP_FAILED && wanted)
+		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return at == MAP_FAILED ? NULL : at;
 }
 
@@ -325,7 +328,7 @@ static CUresult join(void)
 	session.bytes = answer.size;
 	if (session.doorbell < 0 || answer.size < sizeof(struct channel_page))
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's answer names no segment");
-	session.page = attach_map(segment, answer.size);
+	session.page = attach_map(segment, answer.size, NULL);
 	if (!session.page)
 		return attach_failed(CAUSE_UNREACHABLE,
 			"cannot map %llu bytes that the sidecar shares: %s",

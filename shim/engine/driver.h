@@ -39,6 +39,19 @@ CUresult function_find(CUfunction function, struct function **out);
 /* What crosses for it. */
 uint64_t function_handle(const struct function *function);
 
+/* Before a frame whose body may name pinned memory: that becomes the agent's too, and what the
+ * app has written there goes first. */
+CUresult pinned_before(const void *body, size_t bytes);
+/* Of what the agent has a mirror: how many regions. Where there are some, mirror_posted is told
+ * of each frame that was sent; a frame is sent under some of the shim's locks, so it takes
+ * none. */
+extern _Atomic uint32_t mirror_regions;
+void mirror_posted(uint16_t op);
+/* Whether some of it has another address there; each word that is an address in such memory
+ * becomes that one. */
+extern _Atomic bool mirror_apart;
+void mirror_addresses(void *words, size_t bytes);
+
 /* The context's number in frames. */
 uint16_t context_number(const struct context *context);
 

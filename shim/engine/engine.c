@@ -311,6 +311,8 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 	doorbell();
 	if (__builtin_expect(managed_any, 0))
 		managed_sent(call->op, call->seq);
+	if (__builtin_expect(mirror_regions != 0, 0))
+		mirror_posted(call->op);
 	return CUDA_SUCCESS;
 }
 
@@ -346,6 +348,8 @@ void shim_post_end(uint16_t op)
 	doorbell();
 	if (__builtin_expect(managed_any, 0))
 		managed_sent(op, seq);
+	if (__builtin_expect(mirror_regions != 0, 0))
+		mirror_posted(op);
 }
 
 /* ---- handles ---- */
@@ -417,6 +421,22 @@ uint64_t shim_function(struct shim_call *call, CUfunction function)
 	if (status && !call->status)
 		call->status = status;
 	return found ? function_handle(found) : 0;
+}
+
+uint64_t shim_address(struct shim_call *call, uint64_t address)
+{
+	struct aside aside;
+	CUresult status;
+
+	if (!aside_put(&aside, call))
+		return 0;
+	status = pinned_before(&address, sizeof(address));
+	if (mirror_apart)
+		mirror_addresses(&address, sizeof(address));
+	aside_back(&aside, call);
+	if (status && !call->status)
+		call->status = status;
+	return address;
 }
 
 uint64_t shim_stream(struct shim_call *call, CUstream stream)

@@ -41,6 +41,8 @@ enum lock_rank {
 	LOCK_MANAGED,	   /* driver/memory/managed.c: managed memory */
 	LOCK_MEMORY,	   /* driver/memory/heap.c: windows, allocations */
 	LOCK_HOST,	   /* driver/memory/host.c: pinned memory */
+	LOCK_MIRROR,	   /* driver/memory/mirror.c: memory that kernels reach */
+	LOCK_TEND,	   /* driver/memory/mirror_thread.c: it is started once */
 	LOCK_OUTPUT,	   /* driver/output.c: what kernels print */
 	LOCK_CALLBACK,	   /* driver/callback.c: host functions */
 	LOCK_GRAPH_MEMORY, /* driver/graph/memory_node.c: memory that graphs own */
@@ -148,6 +150,10 @@ CUresult shim_send(struct shim_call *call);
 bool shim_try_send(struct shim_call *call);
 const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes);
 
+/* Waits for the answer of what shim_send sent, so long at most. True: it is there, or will
+ * never come; shim_wait_sent does not wait then. */
+bool shim_wait_for(struct shim_call *call, uint64_t ns);
+
 /* Releases the slot; the call's CUresult, or the deferred error of an earlier post. */
 CUresult shim_end(struct shim_call *call);
 
@@ -187,6 +193,8 @@ int shim_device(struct shim_call *call, CUdevice device);
 /* A stream parameter: NULL and CU_STREAM_LEGACY -> 0, CU_STREAM_PER_THREAD -> the thread's own
  * stream (minted on first use), else a checked handle. */
 uint64_t shim_stream(struct shim_call *call, CUstream stream);
+/* A device parameter of work that the agent will do: it may be pinned memory (driver.h). */
+uint64_t shim_address(struct shim_call *call, uint64_t address);
 /* A function parameter: a checked CUfunction, or a CUkernel cast to one (CUDA allows that),
  * which becomes its function in the current context. */
 uint64_t shim_function(struct shim_call *call, CUfunction function);

@@ -54,8 +54,9 @@ struct channel_answer;
 bool attach_ask(struct channel_request *request, struct channel_answer *answer, int *fd,
 	int timeout_ms);
 bool attach_tell(struct channel_request *request);
-/* Maps SIZE bytes of the segment that came with an answer. NULL: could not. */
-void *attach_map(int fd, uint64_t size);
+/* Maps SIZE bytes of the segment that came with an answer, at WANTED where that is not NULL and
+ * nothing is there. NULL: could not. */
+void *attach_map(int fd, uint64_t size, void *wanted);
 
 /* Looks at the page and at the socket; marks the session lost where either says so. True: lost.
  */

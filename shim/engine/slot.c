@@ -132,6 +132,29 @@ static bool slot_answered(struct channel_slot *slot)
 	}
 }
 
+bool shim_wait_for(struct shim_call *call, uint64_t ns)
+{
+	struct channel_slot *slot = call->slot;
+	uint64_t start = wait_now();
+
+	if (!slot || session_check())
+		return true;
+	while (session.spin_ns && wait_now() - start < session.spin_ns &&
+		wait_now() - start < ns) {
+		if (atomic_load_explicit(&slot->answered, memory_order_acquire))
+			return true;
+		wait_relax();
+	}
+	if (wait_now() - start < ns) {
+		atomic_store(&slot->sleeping, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!atomic_load_explicit(&slot->answered, memory_order_acquire))
+			wait_sleep(&slot->answered, 0, ns);
+		atomic_store(&slot->sleeping, 0);
+	}
+	return atomic_load_explicit(&slot->answered, memory_order_acquire);
+}
+
 const void *shim_wait_sent(struct shim_call *call, size_t reply_bytes)
 {
 	struct channel_slot *slot = call->slot;

@@ -30,8 +30,8 @@ static struct {
 
 static const char *const copy_names[] = {
 	"host_to_device", "device_to_host", "device_to_device"};
-static const char *const event_names[] = {
-	"round_trips", "local_round_trips", "stalls", "errors", "answer_wait_ns", "stall_ns"};
+static const char *const event_names[] = {"round_trips", "local_round_trips", "stalls",
+	"errors", "answer_wait_ns", "stall_ns", "mirror_bytes_sent", "mirror_bytes_received"};
 
 void stats_open(void)
 {
@@ -56,6 +56,13 @@ void stats_event(enum stats_event event)
 {
 	if (shim_counting)
 		atomic_fetch_add_explicit(&counted.events[event], 1, memory_order_relaxed);
+}
+
+void stats_mirrored(enum stats_event direction, uint64_t bytes)
+{
+	if (shim_counting)
+		atomic_fetch_add_explicit(
+			&counted.events[direction], bytes, memory_order_relaxed);
 }
 
 uint64_t stats_start(void)

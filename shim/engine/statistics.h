@@ -21,12 +21,15 @@ enum stats_event {
 	STATS_ERRORS,		 /* calls that returned an error that is not NOT_READY */
 	STATS_ANSWER_NS,	 /* time that calls waited for answers */
 	STATS_STALL_NS,		 /* … and in stalls */
+	STATS_MIRROR_OUT,	 /* bytes that kept memory which kernels reach in step … */
+	STATS_MIRROR_IN,	 /* … towards the program */
 	STATS_EVENTS
 };
 
 /* Reads VCUDA_STATS. */
 void stats_open(void);
 void stats_event(enum stats_event event);
+void stats_mirrored(enum stats_event direction, uint64_t bytes);
 /* When a wait began, as wait_now says; 0 where nothing is counted. */
 uint64_t stats_start(void);
 /* Adds what has passed since. */

@@ -248,37 +248,37 @@ CUresult hand_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 CUresult hand_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N,
 		CUstream null_stream)
 {
-	return memory_fill(dstDevice, 0, uc, 1, N, 1, null_stream);
+	return memory_fill_awaited(dstDevice, 0, uc, 1, N, 1, null_stream);
 }
 
 CUresult hand_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N,
 		CUstream null_stream)
 {
-	return memory_fill(dstDevice, 0, us, 2, N, 1, null_stream);
+	return memory_fill_awaited(dstDevice, 0, us, 2, N, 1, null_stream);
 }
 
 CUresult hand_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 		CUstream null_stream)
 {
-	return memory_fill(dstDevice, 0, ui, 4, N, 1, null_stream);
+	return memory_fill_awaited(dstDevice, 0, ui, 4, N, 1, null_stream);
 }
 
 CUresult hand_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 		size_t Width, size_t Height, CUstream null_stream)
 {
-	return memory_fill(dstDevice, dstPitch, uc, 1, Width, Height, null_stream);
+	return memory_fill_awaited(dstDevice, dstPitch, uc, 1, Width, Height, null_stream);
 }
 
 CUresult hand_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
 		size_t Width, size_t Height, CUstream null_stream)
 {
-	return memory_fill(dstDevice, dstPitch, us, 2, Width, Height, null_stream);
+	return memory_fill_awaited(dstDevice, dstPitch, us, 2, Width, Height, null_stream);
 }
 
 CUresult hand_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 		size_t Width, size_t Height, CUstream null_stream)
 {
-	return memory_fill(dstDevice, dstPitch, ui, 4, Width, Height, null_stream);
+	return memory_fill_awaited(dstDevice, dstPitch, ui, 4, Width, Height, null_stream);
 }
 
 CUresult hand_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream null_stream)

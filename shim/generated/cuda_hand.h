@@ -528,6 +528,8 @@ CUresult hand_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint3
 		unsigned int flags);
 CUresult hand_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags);
+CUresult hand_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+		CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 CUresult hand_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 		CUstream hStream);
 CUresult hand_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,

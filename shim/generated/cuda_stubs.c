@@ -884,7 +884,7 @@ static CUresult send_cuTensorMapEncodeTiled(CUtensorMap *tensorMap,
 	body = shim_begin(&call, OP_cuTensorMapEncodeTiled, sizeof(*body));
 	body->tensorDataType = (uint32_t)tensorDataType;
 	body->tensorRank = tensorRank;
-	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
+	body->globalAddress = shim_address(&call, (uint64_t)(uintptr_t)globalAddress);
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
 	shim_put(&call, &body->globalStrides, globalStrides,
 		(tensorRank - 1) * sizeof(*globalStrides));
@@ -931,7 +931,7 @@ static CUresult send_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap,
 	body = shim_begin(&call, OP_cuTensorMapEncodeIm2col, sizeof(*body));
 	body->tensorDataType = (uint32_t)tensorDataType;
 	body->tensorRank = tensorRank;
-	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
+	body->globalAddress = shim_address(&call, (uint64_t)(uintptr_t)globalAddress);
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
 	shim_put(&call, &body->globalStrides, globalStrides,
 		(tensorRank - 1) * sizeof(*globalStrides));
@@ -984,7 +984,7 @@ static CUresult send_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap,
 	body = shim_begin(&call, OP_cuTensorMapEncodeIm2colWide, sizeof(*body));
 	body->tensorDataType = (uint32_t)tensorDataType;
 	body->tensorRank = tensorRank;
-	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
+	body->globalAddress = shim_address(&call, (uint64_t)(uintptr_t)globalAddress);
 	shim_put(&call, &body->globalDim, globalDim, tensorRank * sizeof(*globalDim));
 	shim_put(&call, &body->globalStrides, globalStrides,
 		(tensorRank - 1) * sizeof(*globalStrides));
@@ -1029,7 +1029,7 @@ static CUresult send_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *glo
 
 	body = shim_begin(&call, OP_cuTensorMapReplaceAddress, sizeof(*body));
 	memcpy(body->tensorMap, tensorMap, sizeof(body->tensorMap));
-	body->globalAddress = (uint64_t)(uintptr_t)globalAddress;
+	body->globalAddress = shim_address(&call, (uint64_t)(uintptr_t)globalAddress);
 
 	reply = shim_wait(&call, sizeof(*reply));
 	if (reply)
@@ -1484,7 +1484,7 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 
 	body = shim_begin(&call, OP_cuStreamWaitValue32_v2, sizeof(*body));
 	body->stream = shim_stream(&call, stream);
-	body->addr = addr;
+	body->addr = shim_address(&call, addr);
 	body->value = value;
 	body->flags = flags;
 
@@ -1510,7 +1510,7 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 
 	body = shim_begin(&call, OP_cuStreamWaitValue64_v2, sizeof(*body));
 	body->stream = shim_stream(&call, stream);
-	body->addr = addr;
+	body->addr = shim_address(&call, addr);
 	body->value = value;
 	body->flags = flags;
 
@@ -1521,29 +1521,10 @@ STUB(ready, cuStreamWaitValue64_v2, send_cuStreamWaitValue64_v2, (CUstream strea
 STUB(ready, cuStreamWaitValue64_v2_ptsz, send_cuStreamWaitValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-
-/* post 284 */
-static CUresult send_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
-		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
-{
-	struct shim_call call;
-	struct wire_cuStreamBatchMemOp_v2 *body;
-
-	if (!paramArray)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuStreamBatchMemOp_v2, sizeof(*body));
-	body->stream = shim_stream(&call, stream);
-	body->count = count;
-	shim_put(&call, &body->paramArray, paramArray, count * sizeof(*paramArray));
-	body->flags = flags;
-
-	return shim_post(&call);
-}
-STUB(ready, cuStreamBatchMemOp_v2, send_cuStreamBatchMemOp_v2, (CUstream stream,
+STUB(ready, cuStreamBatchMemOp_v2, hand_cuStreamBatchMemOp_v2, (CUstream stream,
 	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream,
 	count, paramArray, flags));
-STUB(ready, cuStreamBatchMemOp_v2_ptsz, send_cuStreamBatchMemOp_v2, (CUstream stream,
+STUB(ready, cuStreamBatchMemOp_v2_ptsz, hand_cuStreamBatchMemOp_v2, (CUstream stream,
 	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
 STUB(ready, cuMemPrefetchAsync, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
@@ -1850,10 +1831,10 @@ STUB(ready, cuStreamWaitValue64, send_cuStreamWaitValue64_v2, (CUstream stream,
 STUB(ready, cuStreamWaitValue64_ptsz, send_cuStreamWaitValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamBatchMemOp, send_cuStreamBatchMemOp_v2, (CUstream stream,
+STUB(ready, cuStreamBatchMemOp, hand_cuStreamBatchMemOp_v2, (CUstream stream,
 	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream,
 	count, paramArray, flags));
-STUB(ready, cuStreamBatchMemOp_ptsz, send_cuStreamBatchMemOp_v2, (CUstream stream,
+STUB(ready, cuStreamBatchMemOp_ptsz, hand_cuStreamBatchMemOp_v2, (CUstream stream,
 	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
 STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,

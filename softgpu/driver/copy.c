@@ -147,8 +147,9 @@ static CUresult side_check(
 			(unsigned long long)base, (unsigned long long)size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	return side == COPY_HOST && size <= UINT64_MAX - base ? CUDA_SUCCESS
-							      : CUDA_ERROR_INVALID_VALUE;
+	if (side == COPY_DEVICE) /* registered memory is the device's too */
+		return memory_mapped(base, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return size <= UINT64_MAX - base ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Between the host and memory that is mapped by cuMemMap, the copy engine of the stream's

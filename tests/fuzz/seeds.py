@@ -20,6 +20,9 @@ GENERATED = os.path.join(ROOT, "protocol", "generated")
 SERVED = os.path.join(ROOT, "gpu-agent", "generated")
 FRAME, CALL, POST, RAW, HANDOFF, STRIPE, PLAIN = range(7)
 WINDOW, GRANULE = 0x200000000000, 2 << 20
+# Host memory that kernels reach, and a run of two words of it: address, words, bytes and masks.
+HOST = 0x480000000000
+RUN = struct.pack("<QIIQQ8B", HOST + 4088, 2, 0, 1, 2 << 56, 1, 128, *bytes(6))
 PTX = b"""
 .version 7.0
 .target sm_70
@@ -48,6 +51,9 @@ for path in ("protocol/wire/handle.h", "protocol/generated/library_kinds.inc"):
         KINDS.update({m[1]: int(m[2]) for m in re.finditer(r"KIND_(\w+) = (\d+)", kinds.read())})
 OPS = {m[1]: int(m[2]) for path in glob.glob(os.path.join(GENERATED, "*_ops.h"))
        for m in re.finditer(r"OP_(\w+) = (\d+)", read(path))}
+
+OPEN_VERSION = int(re.search(r"OPEN_VERSION (\d+)",
+                             read(os.path.join(ROOT, "protocol", "wire", "open.h")))[1])
 
 # Index of each handle that begin() makes; records.c knows them.
 MADE = {"CUstream": 10, "CUevent": 11, "CUmodule": 12, "CUfunction": 13, "CUgraph": 14,
@@ -158,7 +164,7 @@ def say(name, values=None, runs=None, payload=b"", **more):
 
 def begin():
     """The session that every seed begins with."""
-    out = say("vcudaOpen", {"version": 1, "features": 0, "capacity": 1 << 20}, kind=CALL, context=0)
+    out = say("vcudaOpen", {"version": OPEN_VERSION, "features": 0, "capacity": 1 << 20}, kind=CALL, context=0)
     for at in range(4):
         out += say("vcudaMemMap", {"device": 0, "address": WINDOW + at * GRANULE,
                                    "bytes": GRANULE}, context=0)
@@ -181,7 +187,7 @@ def special(name):
     copy = {"width": 64, "height": 2, "depth": 2, "pitch": 64, "slice": 128, "dstPitch": 64,
             "srcPitch": 64, "dstSlice": 128, "srcSlice": 128}
     return {
-        "vcudaOpen": ({"version": 1, "capacity": 1 << 20}, {}),
+        "vcudaOpen": ({"version": OPEN_VERSION, "capacity": 1 << 20}, {}),
         "vcudaLaunch": ({"gridX": 1, "gridY": 1, "gridZ": 1, "blockX": 32, "blockY": 1,
                          "blockZ": 1, "sharedBytes": 0, "flags": 0, "attribute_bytes": 0,
                          "param_bytes": len(add)}, {"params": add}),
@@ -196,6 +202,10 @@ def special(name):
                           {"params": kernel + add}),
         "vcudaGraphSet": ({"type": 0, "node": 0, "bytes": len(kernel) + len(add), "exec": 0},
                           {"params": kernel + add}),
+        "vcudaMirrorMap": ({"address": HOST, "bytes": 8192}, {}),
+        "vcudaMirrorUnmap": ({"address": HOST}, {}),
+        "vcudaMirrorWrite": ({"bytes": len(RUN)}, {"runs": RUN}),
+        "vcudaMirrorFetch": ({"scope": 3, "handle": 0, "capacity": 65536}, {}),
         "cuStreamBatchMemOp_v2": ({"count": 1}, {"paramArray": struct.pack(
             "<IIQQIIQQ", 2, 0, WINDOW + 4096, 5, 0, 0, 0, 0)}),
     }.get(name)
@@ -212,6 +222,8 @@ def before(name):
             out += say("vcudaGraphInstantiate", {"graph": handle("CUgraph"),
                                                  "exec": handle("CUgraphExec")}) \
                 if "vcudaGraphInstantiate" in STRUCTS else b""
+    if name.startswith("vcudaMirror") and name != "vcudaMirrorMap":
+        out += say("vcudaMirrorMap", {"address": HOST, "bytes": 8192}, kind=CALL)
     if name.startswith("cublasLt"):
         return out
     if name.startswith("cublas") and not name.startswith("cublasCreate"):

@@ -8,9 +8,11 @@ $(BUILD)/roundtrips/steady: tests/roundtrips/steady.cu tests/programs/check.h te
 .PHONY: test-roundtrips
 test: test-roundtrips
 test-roundtrips: ## what calls cost in round trips, counted
-test-roundtrips: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels
+test-roundtrips: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels \
+		$(BUILD)/programs/13/mapped-flags
 	$(Q)tests/roundtrips/roundtrips.py --build $(BUILD)
 
 TEST_LIST += roundtrips-*=tests/roundtrips/roundtrips.py,--list
-run-roundtrips-%: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels
+run-roundtrips-%: all $(BUILD)/roundtrips/steady $(BUILD)/programs/13/many-kernels \
+		$(BUILD)/programs/13/mapped-flags
 	$(Q)timeout 180 tests/roundtrips/roundtrips.py --build $(BUILD) $*

@@ -23,6 +23,7 @@ WANT = {  # round trips of one
     "ask": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "item": 1,
     "step": 1, "capture": 2, "replay": 0, "replay_copies": 0,
 }
+FLAG_MOST = 3  # more where a look comes between what belongs together
 OFF = {  # what switching an optimisation off costs, so that the switches are known to switch
     ("no_post", "launch"): 1, ("no_cache", "ask"): 1, ("no_learn", "setting"): 1,
     ("no_push", "item"): 2, ("no_post", "replay"): 1,
@@ -65,13 +66,14 @@ def main():
     if options.list:
         for thing, cost in WANT.items():
             print(f"{thing}\tround trips of one {thing.replace('_', ' ')}: {cost}")
+        print(f"flag\tround trips of a flag there and back through mapped memory: {FLAG_MOST} at most")
         print("module\ta second start of a program sends no module")
         print("part\ta program measures a part of itself")
         return 0
     build = os.path.abspath(options.build)
     for thing in options.things:
-        if thing not in WANT and thing not in ("module", "part"):
-            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, module, part)")
+        if thing not in WANT and thing not in ("flag", "module", "part"):
+            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, flag, module, part)")
     passed = failed = 0
 
     def result(name, right, text):
@@ -99,6 +101,18 @@ def main():
                        ("" if cost == want else f", not {want}"))
             except (Failed, KeyError) as error:
                 result(name, False, str(error))
+    if not options.things or "flag" in options.things:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                few, many = (statistics(build, folder,
+                                        [f"{build}/programs/13/mapped-flags", str(n)])
+                             for n in (FEW, MANY))
+                cost = (many["round_trips"] - few["round_trips"]) / (MANY - FEW)
+                sent = many["mirror_bytes_sent"] - few["mirror_bytes_sent"]
+                right = cost <= FLAG_MOST and sent < (MANY - FEW) * 1000
+                result("flag", right, f"{cost:g} round trips, {sent / (MANY - FEW):g} bytes sent")
+            except (Failed, KeyError) as error:
+                result("flag", False, str(error))
     if not options.things or "module" in options.things:
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -3,7 +3,7 @@
 comma := ,
 SHIM_UNIT := $(BUILD)/tests
 SHIM_UNIT_FLAGS = $(filter-out -fsanitize%,$(ALL_CFLAGS)) $(CPPFLAGS) -U_FORTIFY_SOURCE
-SHIM_UNIT_TESTS := shim_blocks shim_sha256 shim_handle shim_ring shim_fatbin shim_memory shim_visible shim_pages
+SHIM_UNIT_TESTS := shim_blocks shim_mirror_runs shim_sha256 shim_handle shim_ring shim_fatbin shim_memory shim_visible shim_pages
 
 SHIM_UNIT_SAN_shim_handle := thread
 SHIM_UNIT_SAN_shim_ring := thread

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "gpu-agent/worker/fence.h"
@@ -274,6 +275,19 @@ CUresult serve_vcudaArrayCopy(struct worker *w, struct request *r)
 	return w->cuda.cuMemcpy3DAsync(&c, stream);
 }
 
+/* One row on a device. Host memory that was registered in parts is copied in parts. */
+static CUresult copy_row(
+	struct worker *w, uint64_t dst, uint64_t src, uint64_t bytes, CUstream stream)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	for (uint64_t at = 0, n; at < bytes && !status; at += n) {
+		n = mirror_part(w, dst + at, mirror_part(w, src + at, bytes - at));
+		status = w->cuda.cuMemcpyDtoDAsync(dst + at, src + at, n, stream);
+	}
+	return status;
+}
+
 CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCopy *req = (const void *)r->body;
@@ -291,8 +305,7 @@ CUresult serve_vcudaCopy(struct worker *w, struct request *r)
 		return r->refused;
 	if (req->height == 1 && req->depth == 1) {
 		if (req->dstDevice == req->srcDevice)
-			return w->cuda.cuMemcpyDtoDAsync(
-				req->dst, req->src, req->width, stream);
+			return copy_row(w, req->dst, req->src, req->width, stream);
 		return w->cuda.cuMemcpyPeerAsync(req->dst, w->devices[req->dstDevice].primary,
 			req->src, w->devices[req->srcDevice].primary, req->width, stream);
 	}

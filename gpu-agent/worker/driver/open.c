@@ -32,6 +32,8 @@ CUresult serve_vcudaOpen(struct worker *w, struct request *r)
 	info->driver_version = (uint32_t)version;
 	info->device_count = w->device_count;
 	info->device_bytes = sizeof(struct open_device);
+	info->host_window = w->mirror.window;
+	info->host_window_bytes = w->mirror.window_bytes;
 	snprintf(info->agent_version, sizeof(info->agent_version), "%s", AGENT_VERSION);
 	for (uint32_t i = 0; i < w->device_count; i++) {
 		struct worker_device *d = &w->devices[i];

@@ -2,6 +2,7 @@
  *
  * Waiting on the app's behalf: nothing here blocks; the answer is queued behind a fence.
  */
+#include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/output.h"
@@ -76,6 +77,19 @@ static CUresult sync_look(struct worker *w, struct request *r, uint32_t scope, u
 	if (!status && !fence_flush_copies(w))
 		return CUDA_ERROR_NOT_READY;
 	return status;
+}
+
+CUresult sync_await(
+	struct worker *w, struct request *r, struct pending *p, uint32_t scope, uint64_t handle)
+{
+	CUresult status = scope == SYNC_NONE ? CUDA_SUCCESS : sync_look(w, r, scope, handle);
+
+	if (status != CUDA_ERROR_NOT_READY) {
+		output_tell(w);
+		return status;
+	}
+	status = sync_fence(w, r, p, scope, handle);
+	return status ? status : CUDA_ERROR_NOT_READY;
 }
 
 CUresult serve_vcudaSync(struct worker *w, struct request *r)

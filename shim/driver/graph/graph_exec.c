@@ -13,6 +13,7 @@
 #include "shim/driver/graph/capture.h"
 #include "shim/driver/graph/graph.h"
 #include "shim/driver/graph/memory_node.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
@@ -201,8 +202,10 @@ static CUresult exec_post(const struct graph_exec *exec, uint64_t stream, uint64
 {
 	struct wire_cuGraphLaunch *body;
 	struct shim_call call;
-	CUresult status;
+	CUresult status = mirror_before();
 
+	if (status)
+		return status;
 	body = shim_begin(&call, OP_cuGraphLaunch, sizeof(*body));
 	body->hGraph = exec->handle;
 	body->hStream = stream;

@@ -13,6 +13,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
@@ -245,7 +246,10 @@ static CUresult add_post(
 {
 	struct wire_vcudaGraphAdd *body;
 	struct shim_call call;
+	CUresult status = pinned_before(p->bytes, p->size);
 
+	if (status)
+		return status;
 	body = shim_begin(&call, OP_vcudaGraphAdd, sizeof(*body));
 	body->graph = graph->handle;
 	body->node = graph->count;
@@ -305,7 +309,10 @@ static CUresult set_post(const struct graph_node *node, const struct graph_exec 
 {
 	struct wire_vcudaGraphSet *body;
 	struct shim_call call;
+	CUresult status = pinned_before(p->bytes, p->size);
 
+	if (status)
+		return status;
 	body = shim_begin(&call, OP_vcudaGraphSet, sizeof(*body));
 	body->graph = node->graph->handle;
 	body->node = node->number;

@@ -17,6 +17,8 @@
 #include "shim/engine/blocks.h"
 #include "shim/driver/callback.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memory/mirror.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
@@ -25,7 +27,8 @@
 #include "shim/engine/thread.h"
 #include "shim/engine/lock.h"
 
-#define HOST_UNIT 512u
+/* Pages: what kernels reach is mirrored by pages, each piece by itself. */
+#define HOST_UNIT HOST_PAGE
 #define HOST_SHARED (1u << 20)	       /* a segment for small pieces */
 #define HOST_LARGEST (HOST_SHARED / 4) /* larger ones get their own */
 #define HOST_PAGE 4096u
@@ -55,6 +58,8 @@ struct piece {
 	uint64_t id;
 	uint16_t context;
 	struct segment *segment; /* NULL: registered */
+	bool active;		 /* kernels reach it (mirror.h) … */
+	bool apart;		 /* … or cannot */
 	uint64_t out_seq; /* the last copy from the device that was not awaited; 0: none */
 	uint64_t out_stream;
 };
@@ -69,6 +74,8 @@ static struct {
 } pinned = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(host, pinned.lock, LOCK_HOST);
 
+struct host_extent host_extent;
+
 /* ---- segments ---- */
 
 static CUresult segment_new(size_t size, bool shared, struct segment **out)
@@ -78,17 +85,21 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	struct segment *segment = calloc(1, sizeof(*segment));
 	int fd = -1;
 	bool answered;
+	void *wanted;
 
 	if (!segment)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	wanted = mirror_place(size);
 	stats_event(STATS_LOCAL_ROUND_TRIPS);
 	pthread_mutex_lock(&session.socket_lock);
 	answered = attach_ask(&request, &answer, &fd, HOST_PIN_MS);
 	if (answered && !answer.status && answer.size >= size)
-		segment->base = attach_map(fd, size);
+		segment->base = attach_map(fd, size, wanted);
 	pthread_mutex_unlock(&session.socket_lock);
 	if (fd >= 0)
 		close(fd);
+	if (wanted && segment->base != wanted)
+		mirror_unplace(wanted, size);
 	if (!segment->base) {
 		free(segment);
 		if (!answered)
@@ -116,6 +127,7 @@ static void segment_free(struct segment *segment)
 		at = &(*at)->next;
 	*at = segment->next;
 	munmap(segment->base, segment->size);
+	mirror_unplace(segment->base, segment->size);
 	pthread_mutex_lock(&session.socket_lock);
 	attach_tell(&request);
 	pthread_mutex_unlock(&session.socket_lock);
@@ -152,6 +164,22 @@ static struct piece *piece_at(const void *host)
 		       : NULL;
 }
 
+/* Never shrinks: an address outside is no piece's, one inside may be. */
+static void extent_grow(const struct piece *piece)
+{
+	uint64_t low = atomic_load(&host_extent.low), span = atomic_load(&host_extent.span);
+	uint64_t from = (uintptr_t)piece->base, to = from + piece->bytes;
+
+	if (span && low < from)
+		from = low;
+	if (span && low + span > to)
+		to = low + span;
+	/* Whoever looks meanwhile sees too much. */
+	atomic_store(&host_extent.span, UINT64_MAX);
+	atomic_store(&host_extent.low, from);
+	atomic_store(&host_extent.span, to - from);
+}
+
 static bool piece_add(const struct piece *piece)
 {
 	size_t at = (size_t)(piece_below(piece->base) + 1);
@@ -171,6 +199,7 @@ static bool piece_add(const struct piece *piece)
 	pinned.pieces[at].id = ++pinned.last_piece;
 	pinned.pieces[at].context = thread_self.number;
 	pinned.piece_count++;
+	extent_grow(piece);
 	return true;
 }
 
@@ -298,6 +327,59 @@ bool host_busy(const void *host)
 	return busy;
 }
 
+/* ---- kernels ---- */
+
+/* With the lock held. */
+static CUresult piece_activate(struct piece *piece)
+{
+	CUresult status =
+		piece->active ? CUDA_SUCCESS : mirror_activate(piece->base, piece->bytes);
+
+	piece->active = piece->active || !status;
+	piece->apart = !piece->active;
+	return status;
+}
+
+/* AGAIN: though it could not the last time. */
+static CUresult reach(uint64_t address, bool again)
+{
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+	struct piece *piece;
+
+	pthread_mutex_lock(&pinned.lock);
+	piece = piece_at((const void *)(uintptr_t)address);
+	if (piece && (again || !piece->apart))
+		status = piece_activate(piece);
+	pthread_mutex_unlock(&pinned.lock);
+	return status;
+}
+
+CUresult host_reach(uint64_t address)
+{
+	return reach(address, true);
+}
+
+void host_named(const void *words, size_t bytes)
+{
+	const unsigned char *at = words;
+
+	for (size_t i = 0; i + 8 <= bytes; i += 8) {
+		uint64_t word;
+
+		memcpy(&word, at + i, 8);
+		if (__builtin_expect(host_maybe(word), 0))
+			reach(word, false);
+	}
+}
+
+CUresult pinned_before(const void *body, size_t bytes)
+{
+	if (!host_any())
+		return CUDA_SUCCESS;
+	host_named(body, bytes);
+	return mirror_before();
+}
+
 /* ---- the interface ---- */
 
 CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
@@ -316,6 +398,9 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	pthread_mutex_lock(&pinned.lock);
 	status = host_alloc(bytesize, Flags, pp);
 	pthread_mutex_unlock(&pinned.lock);
+	/* A failure is for who asks for its device address, or names it to a kernel. */
+	if (!status && Flags & CU_MEMHOSTALLOC_DEVICEMAP)
+		host_reach((uintptr_t)*pp);
 	return status;
 }
 
@@ -327,6 +412,14 @@ static CUresult host_drain(void)
 	uint64_t seq;
 
 	return context ? sync_wait(SYNC_CONTEXT, 0, &seq) : CUDA_SUCCESS;
+}
+
+/* With the lock held; nothing outstanding uses it. */
+static void piece_retire(struct piece *piece)
+{
+	if (piece->active)
+		mirror_deactivate(piece->base, piece->bytes);
+	piece->active = false;
 }
 
 CUresult hand_cuMemFreeHost(void *p)
@@ -341,7 +434,7 @@ CUresult hand_cuMemFreeHost(void *p)
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
 	drain = piece && piece->segment && piece->base == p &&
-		atomic_exchange(&piece->segment->used, false);
+		(atomic_exchange(&piece->segment->used, false) || piece->active);
 	pthread_mutex_unlock(&pinned.lock);
 	if (drain)
 		host_drain();
@@ -349,6 +442,7 @@ CUresult hand_cuMemFreeHost(void *p)
 	piece = piece_at(p);
 	if (piece && piece->segment && piece->base == p) {
 		segment = piece->segment;
+		piece_retire(piece);
 		if (segment->shared)
 			blocks_free(&segment->map,
 				(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
@@ -384,6 +478,8 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	else if (!piece_add(&piece))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&pinned.lock);
+	if (!status && Flags & CU_MEMHOSTREGISTER_DEVICEMAP)
+		host_reach((uintptr_t)p);
 	return status;
 }
 
@@ -391,12 +487,20 @@ CUresult hand_cuMemHostUnregister(void *p)
 {
 	struct piece *piece;
 	CUresult status = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	bool drain;
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
+	drain = piece && !piece->segment && piece->base == p && piece->active;
+	pthread_mutex_unlock(&pinned.lock);
+	if (drain)
+		host_drain();
+	pthread_mutex_lock(&pinned.lock);
+	piece = piece_at(p);
 	if (piece && !piece->segment && piece->base == p) {
+		piece_retire(piece);
 		piece_remove(piece);
 		status = CUDA_SUCCESS;
 	}
@@ -404,17 +508,16 @@ CUresult hand_cuMemHostUnregister(void *p)
 	return status;
 }
 
-/* Kernels cannot reach the app's memory: it lies in another machine. CAN_MAP_HOST_MEMORY is 0.
- */
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
 {
-	struct host_range range;
+	CUresult status;
 
 	if (!pdptr || Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!host_find(p, &range))
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	status = host_reach((uintptr_t)p);
+	if (!status)
+		*pdptr = mirror_address((uintptr_t)p);
+	return status;
 }
 
 CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)

@@ -2,10 +2,13 @@
  *
  * Pinned host memory: segments shared with the sidecar from the start, so that a copy names
  * bytes instead of moving them.  Memory that the app registers itself stays pageable to us.
+ * Kernels reach both (mirror.h).
  */
 #ifndef VCUDA_SHIM_DRIVER_MEMORY_HOST_H
 #define VCUDA_SHIM_DRIVER_MEMORY_HOST_H
 
+#include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +30,28 @@ void host_written_later(const void *host, uint64_t stream, uint64_t seq);
  * reads it must wait for its own stream first: bytes are taken when the copy is posted, not
  * when the stream comes to it. */
 bool host_busy(const void *host);
+
+/* Where all pieces lie: [low, low + span); span 0: there are none. */
+extern struct host_extent {
+	_Atomic uint64_t low, span;
+} host_extent;
+
+static inline bool host_any(void)
+{
+	return atomic_load_explicit(&host_extent.span, memory_order_relaxed) != 0;
+}
+static inline bool host_maybe(uint64_t address)
+{
+	return address - atomic_load_explicit(&host_extent.low, memory_order_relaxed) <
+	       atomic_load_explicit(&host_extent.span, memory_order_relaxed);
+}
+
+/* Kernels may use the piece around the address from now on (mirror.h). INVALID_VALUE: it is in
+ * none. */
+CUresult host_reach(uint64_t address);
+/* The same for each of the words that is an address of a piece: what a kernel or a library
+ * gets. Where a piece cannot be reached, the kernel that uses it faults. */
+void host_named(const void *words, size_t bytes);
 
 /* The allocation or registration around an address. */
 bool host_find(const void *host, struct host_range *range);

@@ -10,6 +10,7 @@
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 
 /* What is known about an address: device memory, host memory, or neither. */
 struct pointer {
@@ -104,9 +105,9 @@ static CUresult pointer_attribute(
 		*(unsigned *)data = p->device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		/* Kernels cannot reach host memory: it has no device pointer. */
-		*(CUdeviceptr *)data = p->device ? ptr : 0;
-		return p->device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		/* With unified addressing a kernel finds pinned memory at its own address. */
+		*(CUdeviceptr *)data = p->device || mirror_served() ? ptr : 0;
+		return p->device || mirror_served() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*(void **)data = p->host || p->managed ? (void *)(uintptr_t)ptr : NULL;
 		return p->host || p->managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -116,7 +117,9 @@ static CUresult pointer_attribute(
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*(bool *)data = false;
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_MAPPED: *(bool *)data = p->device; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		*(bool *)data = p->device || mirror_served();
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(unsigned long long *)data =
 			p->device ? p->range.id << 1 : (p->pinned.id << 1 | 1);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "protocol/libraries/plain.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/session.h"
@@ -46,19 +47,17 @@ static size_t reply_take(const struct front_frame *frame, uint32_t bytes)
 	return take;
 }
 
-EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
+static CUresult front_send(const struct front_frame *frame)
 {
-	CUresult status = shim_enter(frame->call);
 	struct shim_call call;
 	const void *reply;
-	unsigned char *body;
+	unsigned char *body = shim_begin(&call, frame->op, frame->body_bytes);
 
-	if (status)
-		return status;
-	body = shim_begin(&call, frame->op, frame->body_bytes);
 	if (call.status)
 		return shim_end(&call);
 	memcpy(body, frame->body, frame->body_bytes);
+	if (mirror_apart)
+		mirror_addresses(body, frame->body_bytes);
 	if (frame->stream_at != FRONT_NO_STREAM) {
 		uint64_t stream = shim_stream(&call, frame->stream);
 
@@ -81,6 +80,15 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
 		shim_learn(&call);
 	return shim_end(&call);
+}
+
+EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
+{
+	CUresult status = shim_enter(frame->call);
+
+	if (!status)
+		status = pinned_before(frame->body, frame->body_bytes);
+	return status ? status : front_send(frame);
 }
 
 EXPORT CUresult vcuda_front_context(void)
