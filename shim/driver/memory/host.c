@@ -512,9 +512,10 @@ CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned
 {
 	CUresult status;
 
-	if (!pdptr || Flags)
+	if (!pdptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = host_reach((uintptr_t)p);
+	*pdptr = 0;
+	status = Flags ? CUDA_ERROR_INVALID_VALUE : host_reach((uintptr_t)p);
 	if (!status)
 		*pdptr = mirror_address((uintptr_t)p);
 	return status;
@@ -526,6 +527,8 @@ CUresult hand_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 
 	if (!pFlags || !host_find(p, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	*pFlags = range.flags;
+	/* With unified addressing what is allocated is mapped, whether that was asked for or
+	 * not. */
+	*pFlags = range.flags | (range.registered ? 0 : CU_MEMHOSTALLOC_DEVICEMAP);
 	return CUDA_SUCCESS;
 }
