@@ -160,6 +160,9 @@ cudaError_t hand_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelF
 	CUDA_ARRAY3D_DESCRIPTOR driver;
 	cudaError_t error = array_desc(&driver, array != NULL, desc, extent, flags);
 
+	if (array)
+		*array = NULL;
+
 	return error ? error
 		     : runtime_status(cuArray3DCreate((CUarray *)(void *)array, &driver));
 }
@@ -177,6 +180,9 @@ cudaError_t hand_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
 {
 	CUDA_ARRAY3D_DESCRIPTOR driver;
 	cudaError_t error = array_desc(&driver, mipmappedArray != NULL, desc, extent, flags);
+
+	if (mipmappedArray)
+		*mipmappedArray = NULL;
 
 	return error ? error
 		     : runtime_status(cuMipmappedArrayCreate(

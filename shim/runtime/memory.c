@@ -15,8 +15,7 @@ cudaError_t hand_cudaMalloc(void **devPtr, size_t size)
 	error = runtime_enter();
 	if (!error && size)
 		error = runtime_status(cuMemAlloc(&address, size));
-	if (!error)
-		*devPtr = (void *)address;
+	*devPtr = (void *)address; /* NULL where it failed, as natively */
 	return error;
 }
 

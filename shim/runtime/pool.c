@@ -25,8 +25,7 @@ cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStrea
 	error = runtime_enter();
 	if (!error && size)
 		error = runtime_status(cuMemAllocAsync(&address, size, (CUstream)hStream));
-	if (!error)
-		*devPtr = (void *)address;
+	*devPtr = (void *)address; /* NULL where it failed, as natively */
 	return error;
 }
 
@@ -42,8 +41,7 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 	if (!error && size)
 		error = runtime_status(cuMemAllocFromPoolAsync(
 			&address, size, (CUmemoryPool)memPool, (CUstream)stream));
-	if (!error)
-		*ptr = (void *)address;
+	*ptr = (void *)address;
 	return error;
 }
 

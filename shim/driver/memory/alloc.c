@@ -24,6 +24,7 @@ CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
+	*dptr = 0; /* also where it fails, as natively */
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	status = capture_unsafe();
@@ -38,6 +39,10 @@ CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 	size_t pitch, bytes;
 	CUresult status;
 
+	if (dptr)
+		*dptr = 0;
+	if (pPitch)
+		*pPitch = 0;
 	if (!dptr || !pPitch || !WidthInBytes || !Height ||
 		(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -93,10 +98,14 @@ CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total)
 	CUresult status;
 	uint64_t kept;
 
-	if (!free || !total)
-		return CUDA_ERROR_INVALID_VALUE;
+	if (free)
+		*free = 0;
+	if (total)
+		*total = 0;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!free || !total)
+		return CUDA_ERROR_INVALID_VALUE;
 	status = memory_drain(context->device, &kept);
 	if (status)
 		return status;

@@ -257,7 +257,10 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
-	if (!dptr || !bytes)
+	if (!dptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	*dptr = 0;
+	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;

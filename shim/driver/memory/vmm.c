@@ -365,8 +365,10 @@ CUresult hand_cuMemGetAccess(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_of(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*flags = range.device == location->id ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-					      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	/* Of memory that nobody has set it for NVIDIA's driver answers none. */
+	*flags = range.reserved && range.device == location->id
+			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 

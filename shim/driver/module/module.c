@@ -565,6 +565,10 @@ CUresult hand_cuModuleGetGlobal_v2(
 
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (dptr)
+		*dptr = 0;
+	if (bytes)
+		*bytes = 0;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
 	return module_global(module, name, dptr, bytes);
