@@ -31,12 +31,14 @@ static void turns(int *data, int n, cudaStream_t stream)
 	}
 }
 
-/* The device finds zeroes where nobody wrote, and the program what kernels made of them. */
-static void zeroes(int n)
+/* What a fill left and the program has touched in one place. */
+static void filled(int n)
 {
 	int *data;
 
 	CUDA(cudaMallocManaged(&data, n * sizeof(int)));
+	CUDA(cudaMemset(data, 0, n * sizeof(int)));
+	CUDA(cudaDeviceSynchronize());
 	data[n / 2] = 5;
 	add_all(data, n, 1, 0);
 	CUDA(cudaDeviceSynchronize());
@@ -90,7 +92,7 @@ int main()
 	CUDA(cudaFree(data));
 	CUDA_IS(cudaErrorInvalidValue, cudaFree(data));
 	(void)cudaGetLastError();
-	zeroes(n);
+	filled(n);
 	copies(n);
 	return 0;
 }
