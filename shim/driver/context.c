@@ -320,6 +320,7 @@ CUresult context_end(struct context *context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	atomic_store(&context->retained, 0);
 	coredump_drop(context);
+	managed_context_gone(context);
 	module_reset(context);
 	order_context_gone(context);
 	stream_reset(context);

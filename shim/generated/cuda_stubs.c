@@ -1921,8 +1921,11 @@ REFUSED(cuFabricCpyBatchAsync);
 REFUSED(cuFabricCpyBatchAsync_ptsz);
 #undef WHY
 
-#define WHY "managed memory: not served yet"
+#define WHY "new in CUDA 13.5: not served yet"
 REFUSED(cuMemGetLocationInfo);
+REFUSED(cuTensorMapSetAllocationClass);
+REFUSED(cuLaunchHostFunc_v2);
+REFUSED(cuLaunchHostFunc_v2_ptsz);
 #undef WHY
 
 #define WHY "external memory and semaphores: not served"
@@ -1965,12 +1968,6 @@ REFUSED(cuStreamEndCaptureToCig_ptsz);
 
 #define WHY "conditional nodes: not served"
 REFUSED(cuGraphConditionalHandleCreate);
-#undef WHY
-
-#define WHY "new in CUDA 13.5: not served yet"
-REFUSED(cuTensorMapSetAllocationClass);
-REFUSED(cuLaunchHostFunc_v2);
-REFUSED(cuLaunchHostFunc_v2_ptsz);
 #undef WHY
 
 #define WHY "graphics interop: not served"

@@ -1228,9 +1228,19 @@ REFUSED(cudaWaitExternalSemaphoresAsync_v2_ptsz)
 REFUSED(cudaExternalMemoryGetMappedMipmappedArray)
 #undef WHY
 
-#define WHY "managed memory: not served yet"
+#define WHY "new in CUDA 13.5: not served yet"
 #if VCUDA_ABI == 13
 REFUSED(cudaMemGetLocationInfo)
+REFUSED(cudaGraphNodeGetContainingGraph)
+REFUSED(cudaGraphNodeGetLocalId)
+REFUSED(cudaGraphNodeGetToolsId)
+REFUSED(cudaGraphGetId)
+REFUSED(cudaGraphExecGetId)
+REFUSED(cudaGraphNodeGetParams)
+REFUSED(cudaLaunchHostFunc_v2)
+REFUSED(cudaLaunchHostFunc_v2_ptsz)
+REFUSED(cudaStreamBeginRecaptureToGraph)
+REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
 #endif
 #undef WHY
 
@@ -1276,21 +1286,6 @@ REFUSED(cudaVDPAUGetDevice)
 REFUSED(cudaVDPAUSetVDPAUDevice)
 REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
 REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
-#undef WHY
-
-#define WHY "new in CUDA 13.5: not served yet"
-#if VCUDA_ABI == 13
-REFUSED(cudaGraphNodeGetContainingGraph)
-REFUSED(cudaGraphNodeGetLocalId)
-REFUSED(cudaGraphNodeGetToolsId)
-REFUSED(cudaGraphGetId)
-REFUSED(cudaGraphExecGetId)
-REFUSED(cudaGraphNodeGetParams)
-REFUSED(cudaLaunchHostFunc_v2)
-REFUSED(cudaLaunchHostFunc_v2_ptsz)
-REFUSED(cudaStreamBeginRecaptureToGraph)
-REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
-#endif
 #undef WHY
 
 #define WHY "conditional nodes: not served"

@@ -94,5 +94,12 @@ int main()
 	(void)cudaGetLastError();
 	filled(n);
 	copies(n);
+
+	/* A reset takes all of it, and there is more. */
+	CUDA(cudaMallocManaged(&data, n * sizeof(int)));
+	data[5] = 5;
+	CUDA(cudaDeviceReset());
+	filled(n);
+	filled(100);
 	return 0;
 }

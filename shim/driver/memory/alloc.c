@@ -68,7 +68,7 @@ CUresult hand_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	status = capture_unsafe();
-	return status ? status : managed_alloc(context, bytesize, flags, dptr);
+	return status ? status : managed_alloc(context->home, bytesize, flags, dptr);
 }
 
 CUresult hand_cuMemFree_v2(CUdeviceptr dptr)

@@ -42,8 +42,9 @@ CUresult managed_variable(
 void managed_module_gone(uint64_t module);
 /* The one around an address. */
 bool managed_find(CUdeviceptr address, struct managed_range *range);
-/* The device's context is gone (reset), or the stream. */
+/* The device's memory is gone (reset), or the context, or the stream. */
 void managed_reset(int device);
+void managed_context_gone(const struct context *context);
 void managed_stream_gone(uint64_t stream);
 /* Could it be managed memory? Any thread, in a signal handler too. */
 bool managed_near(uint64_t address);

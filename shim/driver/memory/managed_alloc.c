@@ -317,6 +317,22 @@ CUresult managed_free(CUdeviceptr address)
 	return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+void managed_context_gone(const struct context *context)
+{
+	pthread_mutex_lock(&managed.lock);
+	for (size_t i = managed.count; i-- > 0;) {
+		struct region *r = managed.regions[i];
+
+		if (r->context != context)
+			continue;
+		region_unmap(r);
+		if (!r->pieces)
+			region_unplace(r);
+		region_free(r);
+	}
+	pthread_mutex_unlock(&managed.lock);
+}
+
 void managed_reset(int device)
 {
 	struct chunk *chunk, *next;
