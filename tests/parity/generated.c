@@ -23,7 +23,7 @@
 #include "shim/engine/engine.h"
 
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
-CUresult cuStreamWriteValue64_v2_ptsz(
+CUresult cuStreamWaitValue64_v2_ptsz(
 	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 CUresult cuFabricCpyBatchAsync(void);
 
@@ -283,11 +283,11 @@ static CUresult set_attribute(
 	return CUDA_SUCCESS;
 }
 
-static CUstream written_on;
-static CUresult write_value(
+static CUstream waited_on;
+static CUresult wait_value(
 	CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags)
 {
-	written_on = stream;
+	waited_on = stream;
 	assert_true(address == 0x7000 && value == 1ull << 63 && !flags);
 	return CUDA_SUCCESS;
 }
@@ -300,7 +300,7 @@ static int start(void **state)
 		.cuTensorMapEncodeTiled = encode,
 		.cuDeviceGetHostAtomicCapabilities = capabilities,
 		.cuStreamSetAttribute = set_attribute,
-		.cuStreamWriteValue64_v2 = write_value};
+		.cuStreamWaitValue64_v2 = wait_value};
 	frames = forgotten = 0;
 	return 0;
 }
@@ -348,10 +348,10 @@ static void the_per_thread_form_has_its_own_default_stream(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		cuStreamWriteValue64_v2_ptsz(NULL, 0x7000, 1ull << 63, 0), CUDA_SUCCESS);
-	assert_int_equal(entered, CALL_cuStreamWriteValue64_v2_ptsz);
+		cuStreamWaitValue64_v2_ptsz(NULL, 0x7000, 1ull << 63, 0), CUDA_SUCCESS);
+	assert_int_equal(entered, CALL_cuStreamWaitValue64_v2_ptsz);
 	assert_ptr_equal(stream_seen, CU_STREAM_PER_THREAD);
-	assert_ptr_equal(written_on, CU_STREAM_PER_THREAD);
+	assert_ptr_equal(waited_on, CU_STREAM_PER_THREAD);
 }
 
 static void runs_and_opaque_structs_arrive(void **state)
@@ -403,9 +403,9 @@ static void values_and_ranges_arrive(void **state)
 	assert_int_equal(
 		cuStreamSetAttribute((CUstream)0x99, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
 		CUDA_SUCCESS);
-	assert_int_equal(cuStreamWriteValue64_v2(NULL, 0x7000, 1ull << 63, 0), CUDA_SUCCESS);
+	assert_int_equal(cuStreamWaitValue64_v2(NULL, 0x7000, 1ull << 63, 0), CUDA_SUCCESS);
 	assert_int_equal(
-		cuStreamWriteValue64_v2(NULL, 0x7004, 1, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+		cuStreamWaitValue64_v2(NULL, 0x7004, 1, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void refused_calls_say_so(void **state)

@@ -152,8 +152,8 @@ class Handshake(unittest.TestCase):
 
     def test_another_version(self):
         def welcome(fields, hello):
-            fields.update(version=3, status=803, text=b"version")
-        self.refused(welcome, 803, "protocol version 3")
+            fields.update(version=SESSION_VERSION - 1, status=803, text=b"version")
+        self.refused(welcome, 803, f"protocol version {SESSION_VERSION - 1}")
 
     def test_another_version_granted(self):
         def welcome(fields, hello):

@@ -1,8 +1,8 @@
-# tests/peer: hand-made peers in Python against build/bin/vcuda-client, one lie a test.
+# tests/peer: hand-made peers in Python against build/bin/vcuda-client, one protocol violation a test.
 .PHONY: test-peer
 test: test-peer
 PEER_FILES := app_violations agent_violations lives
-test-peer: $(BIN)/vcuda-client ## the sidecar against peers that lie, and its own life
+test-peer: $(BIN)/vcuda-client ## the sidecar against peers that violate the protocol, and its own life
 	$(call say,TEST,peer)
 	$(Q)for t in $(PEER_FILES); do \
 		BUILD=$(BUILD) timeout 180 $(PYTHON) -W ignore tests/peer/$$t.py || exit 1; done
