@@ -157,6 +157,22 @@ static void elsewhere(int n, cudaStream_t stream)
 	munmap(at, size);
 }
 
+/* Memory that is not there, or not to be written, cannot be mapped; nothing else is disturbed. */
+static void unusable()
+{
+	size_t size = 65536;
+	void *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *device;
+
+	CHECK(at != MAP_FAILED);
+	if (cudaHostRegister(at, size, cudaHostRegisterMapped) == cudaSuccess) {
+		CHECK(cudaHostGetDevicePointer(&device, at, 0) != cudaSuccess);
+		CUDA(cudaHostUnregister(at));
+	}
+	(void)cudaGetLastError();
+	munmap(at, size);
+	side_by_side();
+}
+
 int main()
 {
 	const int n = 3000;
@@ -198,6 +214,7 @@ int main()
 	free(raw);
 
 	elsewhere(n, stream);
+	unusable();
 
 	CUDA(cudaHostAlloc(&counter, sizeof(*counter), cudaHostAllocMapped));
 	*counter = 5;
