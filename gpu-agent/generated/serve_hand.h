@@ -75,6 +75,7 @@ CUresult serve_vcudaGreenDescriptor(struct worker *w, struct request *r);
 CUresult serve_vcudaGreenCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaGraphAttribute(struct worker *w, struct request *r);
 CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r);
+CUresult serve_vcudaConditionalCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaArrayCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaArrayDestroy(struct worker *w, struct request *r);
 CUresult serve_vcudaArrayLevel(struct worker *w, struct request *r);

@@ -74,6 +74,7 @@ enum vcuda_op {
 	OP_vcudaGreenCreate = 113,
 	OP_vcudaGraphAttribute = 130,
 	OP_vcudaCaptureEmpty = 131,
+	OP_vcudaConditionalCreate = 132,
 	OP_vcudaArrayCreate = 160,
 	OP_vcudaArrayDestroy = 161,
 	OP_vcudaArrayLevel = 162,

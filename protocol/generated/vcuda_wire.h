@@ -526,7 +526,7 @@ struct wire_vcudaGraphGone {
 };
 _Static_assert(sizeof(struct wire_vcudaGraphGone) == 8, "");
 
-/* post 83 */
+/* both 83 */
 struct wire_vcudaGraphAdd {
 	uint64_t graph; /* KIND_KIND_CUgraph */
 	uint32_t node;
@@ -782,6 +782,18 @@ struct wire_vcudaCaptureEmpty {
 	uint32_t pad_0;
 };
 _Static_assert(sizeof(struct wire_vcudaCaptureEmpty) == 24, "");
+
+/* call 132 */
+struct wire_vcudaConditionalCreate {
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t value;
+	uint32_t flags;
+};
+_Static_assert(sizeof(struct wire_vcudaConditionalCreate) == 16, "");
+struct wire_vcudaConditionalCreate_reply {
+	uint64_t handle;
+};
+_Static_assert(sizeof(struct wire_vcudaConditionalCreate_reply) == 8, "");
 
 /* call 160 */
 struct wire_vcudaArrayCreate {

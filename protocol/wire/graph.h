@@ -56,6 +56,14 @@ struct graph_batch {
 };
 #define GRAPH_BATCH_MAX 256u /* CUDA takes no more at once */
 
+/* CONDITIONAL: followed by the handles of so many graphs, new ones. */
+struct graph_conditional {
+	uint64_t handle; /* the driver's, of vcudaConditionalCreate */
+	uint32_t type;	 /* CUgraphConditionalNodeType */
+	uint32_t size;
+};
+#define GRAPH_BODIES_MAX 1024u
+
 struct graph_attribute {
 	uint32_t id; /* CUlaunchAttributeID */
 	uint32_t reserved;

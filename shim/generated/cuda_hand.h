@@ -351,6 +351,9 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams);
+CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
+		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
+		unsigned int flags);
 CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit);

@@ -754,6 +754,10 @@ STUB(ready, cuGraphNodeSetParams, hand_cuGraphNodeSetParams, (CUgraphNode hNode,
 	CUgraphNodeParams *nodeParams), (hNode, nodeParams));
 STUB(ready, cuGraphExecNodeSetParams, hand_cuGraphExecNodeSetParams, (CUgraphExec hGraphExec,
 	CUgraphNode hNode, CUgraphNodeParams *nodeParams), (hGraphExec, hNode, nodeParams));
+STUB(ready, cuGraphConditionalHandleCreate, hand_cuGraphConditionalHandleCreate,
+	(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
+	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, hGraph, ctx,
+	defaultLaunchValue, flags));
 
 /* cached 268 */
 static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
@@ -1964,10 +1968,6 @@ REFUSED(cuStreamBeginCaptureToCig);
 REFUSED(cuStreamBeginCaptureToCig_ptsz);
 REFUSED(cuStreamEndCaptureToCig);
 REFUSED(cuStreamEndCaptureToCig_ptsz);
-#undef WHY
-
-#define WHY "conditional nodes: not served"
-REFUSED(cuGraphConditionalHandleCreate);
 #undef WHY
 
 #define WHY "graphics interop: not served"

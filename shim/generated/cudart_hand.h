@@ -516,6 +516,8 @@ cudaError_t hand_cudaGraphNodeSetParams(cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams);
 cudaError_t hand_cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams);
+cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
+		cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags);
 cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 		enum cudaJitOption *jitOptions, void **jitOptionsValues,
 		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,

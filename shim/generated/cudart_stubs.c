@@ -647,6 +647,10 @@ STUB(cudaGraphNodeSetParams, hand_cudaGraphNodeSetParams, (cudaGraphNode_t node,
 STUB(cudaGraphExecNodeSetParams, hand_cudaGraphExecNodeSetParams, (cudaGraphExec_t graphExec,
 	cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams), (graphExec, node,
 	nodeParams))
+STUB(cudaGraphConditionalHandleCreate, hand_cudaGraphConditionalHandleCreate,
+	(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
+	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, graph,
+	defaultLaunchValue, flags))
 STUB(cudaLibraryLoadData, hand_cudaLibraryLoadData, (cudaLibrary_t *library, const void *code,
 	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
@@ -1288,8 +1292,7 @@ REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
 REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
 #undef WHY
 
-#define WHY "conditional nodes: not served"
-REFUSED(cudaGraphConditionalHandleCreate)
+#define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate does the same for the current context"
 #if VCUDA_ABI == 13
 REFUSED(cudaGraphConditionalHandleCreate_v2)
 #endif

@@ -219,6 +219,12 @@ static cudaError_t node_of(CUgraphNodeParams *to, const struct cudaGraphNodePara
 	case cudaGraphNodeTypeEventRecord:
 		to->eventRecord.event = (CUevent)from->eventRecord.event;
 		return cudaSuccess;
+	case cudaGraphNodeTypeConditional:
+		to->conditional.handle = from->conditional.handle;
+		to->conditional.type = (CUgraphConditionalNodeType)from->conditional.type;
+		to->conditional.size = from->conditional.size;
+		to->conditional.ctx = runtime_thread.bound;
+		return cudaSuccess;
 	default: return cudaSuccess; /* the driver says what it does not serve */
 	}
 }
@@ -232,9 +238,30 @@ cudaError_t runtime_graph_add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t grap
 
 	if (error)
 		return error;
-	return runtime_status(cuGraphAddNode_v2((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	error = runtime_status(cuGraphAddNode_v2((CUgraphNode *)pGraphNode, (CUgraph)graph,
 		(const CUgraphNode *)pDependencies, (const CUgraphEdgeData *)dependencyData,
 		numDependencies, &params));
+	/* What the driver says of it. */
+	if (!error && nodeParams->type == cudaGraphNodeTypeConditional)
+		nodeParams->conditional.phGraph_out =
+			(cudaGraph_t *)params.conditional.phGraph_out;
+	return error;
+}
+
+cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
+	cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags)
+{
+	CUgraphConditionalHandle handle;
+	cudaError_t error = runtime_enter();
+
+	if (!pHandle_out)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphConditionalHandleCreate(&handle, (CUgraph)graph,
+			runtime_thread.bound, defaultLaunchValue, flags));
+	if (!error)
+		*pHandle_out = handle;
+	return error;
 }
 
 cudaError_t hand_cudaGraphNodeSetParams(

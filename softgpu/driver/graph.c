@@ -44,6 +44,11 @@ static void node_free(struct CUgraphNode_st *node)
 		event_let(node->event);
 	if (node->child)
 		soft_graph_free(node->child);
+	for (unsigned i = 0; i < node->body_count; i++)
+		soft_graph_free(node->bodies[i]);
+	free(node->bodies);
+	if (node->condition)
+		condition_let(node->condition);
 	node_set_free(&node->after);
 	free(node);
 }
@@ -54,6 +59,7 @@ void soft_graph_free(struct CUgraph_st *graph)
 	for (size_t i = 0; i < graph->count; i++)
 		node_free(graph->nodes[i]);
 	graph_objects_drop(graph->objects, graph->object_count);
+	conditions_drop(graph->conditions, graph->condition_count);
 	free(graph->nodes);
 	free(graph);
 }
@@ -151,6 +157,23 @@ struct CUgraphNode_st *soft_graph_find(
 	return NULL;
 }
 
+static bool clone_bodies(struct CUgraphNode_st *copy, const struct CUgraphNode_st *node)
+{
+	copy->branch_type = node->branch_type;
+	copy->condition = condition_take(node->condition);
+	copy->bodies = calloc(node->body_count, sizeof(struct CUgraph_st *));
+	if (!copy->bodies)
+		return false;
+	for (unsigned i = 0; i < node->body_count; i++) {
+		copy->bodies[i] = graph_clone(node->bodies[i]);
+		if (!copy->bodies[i])
+			return false;
+		copy->bodies[i]->parent = copy;
+		copy->body_count++;
+	}
+	return true;
+}
+
 static bool clone_node(struct CUgraph_st *clone, const struct CUgraphNode_st *node)
 {
 	struct op *op = node->op ? graph_op_copy(node->op) : NULL;
@@ -171,7 +194,7 @@ static bool clone_node(struct CUgraph_st *clone, const struct CUgraphNode_st *no
 			return false;
 		copy->child->parent = copy;
 	}
-	return true;
+	return !node->condition || clone_bodies(copy, node);
 }
 
 struct CUgraph_st *graph_clone(const struct CUgraph_st *graph)
@@ -188,6 +211,9 @@ struct CUgraph_st *graph_clone(const struct CUgraph_st *graph)
 	if (whole)
 		whole = !graph_objects_copy(graph->objects, graph->object_count,
 			&clone->objects, &clone->object_count);
+	if (whole)
+		whole = !conditions_copy(graph->conditions, graph->condition_count,
+			&clone->conditions, &clone->condition_count);
 	if (!whole && clone) {
 		soft_graph_free(clone);
 		clone = NULL;
@@ -478,7 +504,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
 	static const char *const names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH",
-		"EMPTY", "WAIT_EVENT", "EVENT_RECORD"};
+		"EMPTY", "WAIT_EVENT", "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT",
+		"MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL"};
 	FILE *file;
 	CUresult ret = CUDA_ERROR_INVALID_VALUE;
 
@@ -493,7 +520,7 @@ CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int fla
 		fprintf(file, "digraph dot {\nsubgraph cluster_0 {\nlabel=\"graph_0\"\n");
 		for (size_t i = 0; i < hGraph->count; i++) {
 			const struct CUgraphNode_st *node = hGraph->nodes[i];
-			unsigned type = node->type < 8 ? (unsigned)node->type : 5;
+			unsigned type = (unsigned)node->type;
 
 			fprintf(file,
 				"\"graph_0_node_%zu\"[shape=\"record\" label=\"%zu\\n%s\"];\n",

@@ -18,9 +18,13 @@ struct CUgraphNode_st {
 	struct CUgraph_st *graph;
 	struct node_set after; /* what it waits for */
 	CUgraphNodeType type;
-	struct op *op;			       /* KERNEL, MEMCPY, MEMSET, HOST, BATCH_MEM_OP */
-	CUevent event;			       /* EVENT_RECORD, WAIT_EVENT; referenced */
-	struct CUgraph_st *child;	       /* GRAPH */
+	struct op *op;		    /* KERNEL, MEMCPY, MEMSET, HOST, BATCH_MEM_OP */
+	CUevent event;		    /* EVENT_RECORD, WAIT_EVENT; referenced */
+	struct CUgraph_st *child;   /* GRAPH */
+	struct CUgraph_st **bodies; /* CONDITIONAL; the program sees this array */
+	unsigned body_count;
+	CUgraphConditionalNodeType branch_type;
+	struct condition *condition;	       /* referenced */
 	const struct CUgraphNode_st *original; /* of a clone: what it was made from */
 	size_t index;			       /* in the graph's list, kept up to date */
 	unsigned mark;			       /* of walks */
@@ -38,6 +42,8 @@ struct CUgraph_st {
 	struct capture *capture;       /* that goes on into it */
 	struct user_object_ref *objects;
 	size_t object_count;
+	struct condition **conditions; /* made for it; referenced */
+	size_t condition_count;
 };
 
 /* One step of an executable graph. */
@@ -45,7 +51,8 @@ struct step {
 	CUgraphNodeType type;
 	const struct CUgraphNode_st *key; /* the node it came from: compared, never followed */
 	struct op *op;
-	CUevent event; /* referenced */
+	CUevent event;	       /* referenced */
+	struct branch *branch; /* CONDITIONAL; referenced */
 	bool disabled;
 	uint64_t shape; /* what an update must not change: type and edges */
 };
@@ -59,6 +66,9 @@ struct CUgraphExec_st {
 	uint64_t last_seq;
 	struct user_object_ref *objects;
 	size_t object_count;
+	struct condition **conditions; /* referenced */
+	size_t condition_count;
+	bool branches; /* it has conditional nodes */
 };
 
 struct capture {
@@ -124,6 +134,27 @@ void event_hold(CUevent event);
 void event_let(CUevent event);
 CUresult event_record_locked(CUevent event, struct CUstream_st *stream);
 CUresult event_wait_locked(struct CUstream_st *stream, CUevent event);
+
+/* graph_exec.c */
+/* One reference less: it may be the last. */
+void exec_free(struct CUgraphExec_st *exec);
+/* A graph's steps without a handle of their own. */
+CUresult exec_flat(const struct CUgraph_st *graph, struct CUgraphExec_st **exec);
+/* A step's operation for a stream: NULL where there is nothing to do; false: no memory. */
+bool step_op(const struct step *step, struct op **op);
+
+/* conditional.c: see there */
+struct condition *condition_find(const struct CUgraph_st *graph, uint64_t handle);
+struct condition *condition_take(struct condition *condition); /* one reference more */
+void condition_let(struct condition *condition);
+CUresult conditions_copy(
+	struct condition *const *from, size_t count, struct condition ***to, size_t *to_count);
+void conditions_drop(struct condition **conditions, size_t count);
+CUresult branch_new(const struct CUgraphNode_st *node, struct branch **branch);
+void branch_let(struct branch *branch);
+struct op *branch_op_new(struct branch *branch);
+/* What sets the conditions that have a value at each launch; *OP: NULL where there is none. */
+bool defaults_op_new(const struct CUgraphExec_st *exec, struct op **op);
 
 /* Operations made from node parameters, and the way back. Without queue_lock. */
 CUresult launch_op_new(const CUDA_KERNEL_NODE_PARAMS *params, struct op **op);

@@ -14,6 +14,8 @@ static void step_end(struct step *step)
 		step->op->drop(step->op);
 	if (step->event)
 		event_let(step->event);
+	if (step->branch)
+		branch_let(step->branch);
 	*step = (struct step){0};
 }
 
@@ -24,7 +26,7 @@ struct hold_op {
 	struct CUgraphExec_st *exec;
 };
 
-static void exec_free(struct CUgraphExec_st *exec)
+void exec_free(struct CUgraphExec_st *exec)
 {
 	if (--exec->refs)
 		return;
@@ -33,6 +35,7 @@ static void exec_free(struct CUgraphExec_st *exec)
 	if (exec->last)
 		queue_unref(exec->last);
 	graph_objects_drop(exec->objects, exec->object_count);
+	conditions_drop(exec->conditions, exec->condition_count);
 	if (exec->context)
 		context_unref(exec->context);
 	free(exec->steps);
@@ -65,6 +68,15 @@ static CUresult exec_add(struct CUgraphExec_st *exec, const struct CUgraphNode_s
 		step->op = graph_op_copy(node->op);
 		if (!step->op)
 			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (node->condition) {
+		CUresult ret = branch_new(node, &step->branch);
+
+		if (ret) {
+			step_end(step);
+			return ret;
+		}
+		exec->branches = true;
 	}
 	step->event = node->event;
 	if (step->event)
@@ -110,6 +122,25 @@ static CUresult exec_flatten(struct CUgraphExec_st *exec, const struct CUgraph_s
 	if (!ret)
 		ret = graph_objects_copy(graph->objects, graph->object_count, &exec->objects,
 			&exec->object_count);
+	if (!ret)
+		ret = conditions_copy(graph->conditions, graph->condition_count,
+			&exec->conditions, &exec->condition_count);
+	return ret;
+}
+
+CUresult exec_flat(const struct CUgraph_st *graph, struct CUgraphExec_st **out)
+{
+	struct CUgraphExec_st *exec = calloc(1, sizeof(*exec));
+	CUresult ret;
+
+	if (!exec)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	exec->refs = 1;
+	ret = exec_flatten(exec, graph);
+	if (ret)
+		exec_free(exec);
+	else
+		*out = exec;
 	return ret;
 }
 
@@ -207,23 +238,18 @@ CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 
 /* ---- launches ---- */
 
-static CUresult step_launch(struct CUgraphExec_st *exec, const struct step *step,
-	struct CUstream_st *stream, bool *first)
+bool step_op(const struct step *step, struct op **op)
 {
-	struct op *op;
-	uint64_t seq;
+	*op = NULL;
+	if (step->disabled || (!step->op && !step->branch))
+		return true;
+	*op = step->branch ? branch_op_new(step->branch) : graph_op_copy(step->op);
+	return *op != NULL;
+}
 
-	if (step->disabled)
-		return CUDA_SUCCESS;
-	if (step->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-		return event_record_locked(step->event, stream);
-	if (step->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
-		return event_wait_locked(stream, step->event);
-	if (!step->op)
-		return CUDA_SUCCESS;
-	op = graph_op_copy(step->op);
-	if (!op)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+static CUresult launch_submit(
+	struct CUgraphExec_st *exec, struct op *op, struct CUstream_st *stream, bool *first)
+{
 	/* Two launches of one executable graph never overlap. */
 	if (*first && exec->last && exec->last != stream &&
 		!queue_depend(op, exec->last, exec->last_seq)) {
@@ -231,8 +257,21 @@ static CUresult step_launch(struct CUgraphExec_st *exec, const struct step *step
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*first = false;
-	seq = queue_submit_locked(stream, op, false);
-	return seq ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return queue_submit_locked(stream, op, false) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult step_launch(struct CUgraphExec_st *exec, const struct step *step,
+	struct CUstream_st *stream, bool *first)
+{
+	struct op *op;
+
+	if (!step->disabled && step->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+		return event_record_locked(step->event, stream);
+	if (!step->disabled && step->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+		return event_wait_locked(stream, step->event);
+	if (!step_op(step, &op))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return op ? launch_submit(exec, op, stream, first) : CUDA_SUCCESS;
 }
 
 static void hold_drop(struct op *op)
@@ -241,12 +280,13 @@ static void hold_drop(struct op *op)
 	free(op);
 }
 
-/* Behind a launch: until then the graph's objects stay. */
+/* Behind a launch: until then the graph's objects stay, and what conditional nodes insert
+ * before it has run. */
 static CUresult exec_hold(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
 	struct hold_op *op;
 
-	if (!exec->object_count)
+	if (!exec->object_count && !exec->branches)
 		return CUDA_SUCCESS;
 	op = calloc(1, sizeof(*op));
 	if (!op)
@@ -303,6 +343,7 @@ static CUresult exec_capture(struct CUgraphExec_st *exec, struct CUstream_st *st
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
 	struct CUstream_st *stream;
+	struct op *defaults;
 	bool first = true;
 	CUresult ret = stream_use(hStream, &stream);
 
@@ -312,8 +353,13 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 	if (!object_is(hGraphExec, OBJECT_EXEC)) {
 		ret = CUDA_ERROR_INVALID_VALUE;
 	} else if (stream->capture) {
-		ret = exec_capture(hGraphExec, stream);
+		ret = hGraphExec->branches ? CUDA_ERROR_NOT_SUPPORTED
+					   : exec_capture(hGraphExec, stream);
 	} else {
+		if (!defaults_op_new(hGraphExec, &defaults))
+			ret = CUDA_ERROR_OUT_OF_MEMORY;
+		else if (defaults)
+			ret = launch_submit(hGraphExec, defaults, stream, &first);
 		for (size_t i = 0; i < hGraphExec->count && !ret; i++)
 			ret = step_launch(hGraphExec, &hGraphExec->steps[i], stream, &first);
 		if (!ret)
@@ -387,8 +433,10 @@ CUresult cuGraphExecUpdate_v2(
 		/* The new one's operation under the old one's name. */
 		was->op = now->op;
 		was->event = now->event;
+		was->branch = now->branch;
 		now->op = old.op;
 		now->event = old.event;
+		now->branch = old.branch;
 	}
 	/* A launch that is under way still has those of before. */
 	if (!ret && hGraphExec->refs > 1)
@@ -560,8 +608,10 @@ CUresult cuGraphExecChildGraphNodeSetParams(
 
 		was->op = now->op;
 		was->event = now->event;
+		was->branch = now->branch;
 		now->op = old.op;
 		now->event = old.event;
+		now->branch = old.branch;
 	}
 	if (fresh) {
 		object_remove(fresh);

@@ -263,6 +263,85 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 	return ret;
 }
 
+/* The bodies belong to the node, and are empty at first. */
+static CUresult add_bodies(struct CUgraphNode_st *node, const CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+	node->branch_type = p->type;
+	node->bodies = calloc(p->size, sizeof(struct CUgraph_st *));
+	if (!node->bodies)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < p->size; i++) {
+		node->bodies[i] = soft_graph_new();
+		if (!node->bodies[i])
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		node->bodies[i]->parent = node;
+		node->body_count++;
+	}
+	return CUDA_SUCCESS;
+}
+
+static bool conditional_valid(const CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+	switch ((int)p->type) {
+	case CU_GRAPH_COND_TYPE_IF: return p->size == 1 || p->size == 2;
+	case CU_GRAPH_COND_TYPE_WHILE: return p->size == 1;
+	case CU_GRAPH_COND_TYPE_SWITCH: return p->size > 0;
+	default: return false;
+	}
+}
+
+static CUresult add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
+	size_t n, CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+	struct condition *condition;
+	struct CUgraphNode_st *node = NULL;
+	struct node_set set = {0};
+	CUresult ret;
+
+	if (!out || !conditional_valid(p))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&queue_lock);
+	ret = set_of(graph, after, n, &set);
+	condition = ret ? NULL : condition_find(graph, p->handle);
+	if (!ret && !condition)
+		ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret) {
+		node = graph_add(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, &set, NULL, NULL);
+		ret = node ? add_bodies(node, p) : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!ret) {
+		node->condition = condition_take(condition);
+		p->phGraph_out = node->bodies;
+		*out = node;
+	} else if (node) {
+		graph_remove(node);
+	}
+	node_set_free(&set);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUgraphNodeParams *nodeParams)
+{
+	for (size_t i = 0; dependencyData && i < numDependencies; i++)
+		if (dependencyData[i].from_port || dependencyData[i].to_port ||
+			dependencyData[i].type)
+			return CUDA_ERROR_NOT_SUPPORTED;
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch ((int)nodeParams->type) {
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return add_conditional(phGraphNode, hGraph, dependencies, numDependencies,
+			&nodeParams->conditional);
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies);
+	/* The others have calls of their own. */
+	default: return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
 CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {

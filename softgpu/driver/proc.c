@@ -71,6 +71,7 @@ static const struct {
 	{"cuStreamBatchMemOp", 11070, "cuStreamBatchMemOp_v2"},
 	{"cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"},
 	{"cuStreamUpdateCaptureDependencies", 12030, "cuStreamUpdateCaptureDependencies_v2"},
+	{"cuGraphAddNode", 12030, "cuGraphAddNode_v2"},
 	{"cuGraphAddKernelNode", 12000, "cuGraphAddKernelNode_v2"},
 	{"cuGraphKernelNodeGetParams", 12000, "cuGraphKernelNodeGetParams_v2"},
 	{"cuGraphKernelNodeSetParams", 12000, "cuGraphKernelNodeSetParams_v2"},

@@ -27,6 +27,7 @@ PROGRAM_LIBS_linking := -lcuda
 PROGRAM_FLAGS13_per-thread-stream := --default-stream per-thread
 PROGRAM_FLAGS12_per-thread-stream := -DCUDA_API_PER_THREAD_DEFAULT_STREAM
 PROGRAM_BLOBS_machine-code := cubin
+PROGRAM_BLOBS_graph-conditional := conditional
 PROGRAM_FLAGS13_machine-code := -gencode arch=compute_75,code=sm_75
 PROGRAM_FLAGS12_machine-code := --no-cuda-gpu-arch=sm_80 --cuda-gpu-arch=sm_75 \
 	--no-cuda-include-ptx=all
@@ -67,6 +68,18 @@ $(MODULE_DIR)/12/cubin $(MODULE_DIR)/13/cubin: $(MODULE_SOURCE) | $(CACHE)/.comp
 	$(call say,CUBIN,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_75 -cubin -o $@ $<
+
+# What a kernel decides of conditional nodes is in libcudadevrt, which is machine code: linked for
+# compute capability 9.0, and PTX beside it for the software GPU, which has that function itself.
+$(MODULE_DIR)/12/conditional $(MODULE_DIR)/13/conditional: $(PROGRAMS_DIR)/modules/conditional.cu \
+		| $(CACHE)/.complete
+	$(call say,FATBIN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_90 -dc -o $@.dc.o $<
+	$(Q)$(NVCC) -arch=sm_90 -dlink -cubin -o $@.cubin $@.dc.o -L$(CUDA13)/lib -lcudadevrt
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_80 -ptx -o $@.ptx $<
+	$(Q)$(CUDA13)/bin/fatbinary --create=$@ -64 --image3=kind=elf,sm=90,file=$@.cubin \
+		--image3=kind=ptx,sm=80,file=$@.ptx
 
 # Kept. (.SECONDARY: without names would let any missing file pass for made.)
 .PRECIOUS: $(MODULE_DIR)/%.o $(OBJ)/%.o $(OBJ)/link/%

@@ -167,6 +167,89 @@ static void batches_are_checked(void **state)
 	peer_stop(&p);
 }
 
+/* vcudaGraphAdd of a conditional node with one body. */
+struct add_conditional {
+	struct wire_vcudaGraphAdd add;
+	struct graph_conditional conditional;
+	uint64_t body;
+};
+
+static struct add_conditional add_conditional(uint64_t graph, uint32_t node, uint64_t handle)
+{
+	struct add_conditional body = {
+		.add = {.graph = graph,
+			.node = node,
+			.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+			.bytes = sizeof(body) - sizeof(body.add),
+			.after = {sizeof(body.add), 0},
+			.params = {sizeof(body.add), sizeof(body) - sizeof(body.add)}},
+		.conditional = {.handle = handle, .type = CU_GRAPH_COND_TYPE_IF, .size = 1},
+		.body = CHILD,
+	};
+
+	return body;
+}
+
+static uint64_t condition_of(struct peer *p, uint64_t graph)
+{
+	struct wire_vcudaConditionalCreate create = {.graph = graph};
+	struct frame_header h = call_header(p, OP_vcudaConditionalCreate, sizeof(create));
+	bool lost;
+
+	peer_send(p, &h, &create);
+	assert_int_equal(peer_reply(p, &h, &lost), 0);
+	assert_int_equal(h.status, 0);
+	return ((const struct wire_vcudaConditionalCreate_reply *)(const void *)peer_body)
+		->handle;
+}
+
+/* A handle is taken in the graph that it was made for, and inside of it, and nowhere else. */
+static void conditions_are_their_graphs(void **state)
+{
+	struct wire_vcudaGraphMake make = {.graph = GRAPH, .what = GRAPH_NEW};
+	struct wire_vcudaGraphMake other = {.graph = OTHER, .what = GRAPH_NEW};
+	struct wire_vcudaGraphInstantiate instantiate = {.graph = GRAPH, .exec = EXEC};
+	struct wire_vcudaGraphGone gone = {.handle = GRAPH};
+	struct wire_vcudaGraphList list = {.graph = CHILD, .what = GRAPH_TYPES};
+	struct wire_cuGraphLaunch launch = {.hGraph = EXEC};
+	struct add_conditional add;
+	struct peer p;
+	uint64_t handle;
+
+	(void)state;
+	peer_start(&p);
+	CALL_IS(OP_vcudaGraphMake, make, CUDA_SUCCESS);
+	CALL_IS(OP_vcudaGraphMake, other, CUDA_SUCCESS);
+	handle = condition_of(&p, GRAPH);
+	add = add_conditional(OTHER, 0, handle);
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add = add_conditional(GRAPH, 0, handle + 8);
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add = add_conditional(GRAPH, 1, handle);
+	add.conditional.size = 2; /* more names than there are */
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add.conditional.size = 0x20000001; /* whose bytes overflow to those of one */
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add = add_conditional(GRAPH, 1, handle);
+	add.conditional.type = 99;
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_VALUE);
+	add = add_conditional(GRAPH, 1, handle);
+	add.body = OTHER; /* a name that is taken */
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_ERROR_INVALID_HANDLE);
+	add = add_conditional(GRAPH, 2, handle);
+	CALL_IS(OP_vcudaGraphAdd, add, CUDA_SUCCESS);
+	CALL_IS(OP_vcudaGraphList, list, CUDA_SUCCESS);
+	CALL_IS(OP_vcudaGraphInstantiate, instantiate, CUDA_SUCCESS);
+	CALL_IS(OP_cuGraphLaunch, launch, CUDA_SUCCESS);
+	gone.handle = CHILD; /* its node's */
+	CALL_IS(OP_vcudaGraphGone, gone, CUDA_ERROR_INVALID_VALUE);
+	gone.handle = GRAPH;
+	CALL_IS(OP_vcudaGraphGone, gone, CUDA_SUCCESS);
+	CALL_IS(OP_vcudaGraphList, list, CUDA_ERROR_INVALID_HANDLE);
+	expect_alive(&p);
+	peer_stop(&p);
+}
+
 /* The name of a child graph goes with the graph that the child is part of. */
 static void children_go_with_their_parent(void **state)
 {
@@ -383,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(graphs_are_built_and_run),
 		cmocka_unit_test(batches_are_checked),
+		cmocka_unit_test(conditions_are_their_graphs),
 		cmocka_unit_test(children_go_with_their_parent),
 		cmocka_unit_test(memory_goes_while_a_stream_captures),
 		cmocka_unit_test(a_capture_ends_with_its_stream),

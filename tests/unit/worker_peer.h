@@ -143,19 +143,20 @@ static int read_all(int fd, void *to, size_t n)
 	return 0;
 }
 
+/* What came with the last reply. */
+static unsigned char peer_body[1 << 21];
+
 /* The next frame of the kind. -1: the worker closed the connection; 0 and *lost = true: it said
  * that the session is over. */
 static int peer_reply(struct peer *p, struct frame_header *h, bool *lost)
 {
-	static unsigned char body[1 << 21];
-
 	*lost = false;
 	for (;;) {
 		if (read_all(p->replies, h, sizeof(*h)))
 			return -1;
 		assert_int_equal(h->magic, FRAME_MAGIC);
-		assert_true(h->length <= sizeof(body));
-		if (read_all(p->replies, body, h->length))
+		assert_true(h->length <= sizeof(peer_body));
+		if (read_all(p->replies, peer_body, h->length))
 			return -1;
 		if (h->kind == FRAME_LOST)
 			*lost = true;

@@ -207,7 +207,13 @@ void graph_drop_object(struct worker *w, struct worker_graph *graph)
 			at = &(*at)->sibling;
 		*at = graph->sibling;
 	}
-	graph_discharge(graph->count + 1);
+	/* The graph around it goes while a stream captures into it. */
+	if (graph->origin) {
+		graph->origin->capture = NULL;
+		w->captures--;
+	}
+	graph_discharge(graph->count + graph->condition_count + 1);
+	free(graph->conditions);
 	free(graph->nodes);
 	free(graph->slots);
 	free(graph);
@@ -271,11 +277,26 @@ static CUresult graph_make_clone(
 	return status;
 }
 
+CUresult graph_bind_inside(struct worker *w, struct request *r, struct worker_graph *from,
+	uint32_t number, CUgraph graph, uint64_t handle)
+{
+	struct worker_graph *child;
+	CUresult status = graph_bind(w, r, graph, handle, false);
+
+	if (status)
+		return status;
+	child = names_find(w, handle, KIND_CUgraph)->object;
+	child->parent = from;
+	child->parent_node = number;
+	child->sibling = from->children;
+	from->children = child;
+	return CUDA_SUCCESS;
+}
+
 static CUresult graph_make_child(struct worker *w, struct request *r, uint64_t handle,
 	struct worker_graph *from, uint32_t number)
 {
 	CUgraphNode node = graph_node(r, from, number);
-	struct worker_graph *child;
 	CUgraph graph;
 	CUresult status;
 
@@ -285,15 +306,8 @@ static CUresult graph_make_child(struct worker *w, struct request *r, uint64_t h
 		return worker_lacks(w, "cuGraphChildGraphNodeGetGraph");
 	status = w->cuda.cuGraphChildGraphNodeGetGraph(node, &graph);
 	if (!status)
-		status = graph_bind(w, r, graph, handle, false);
-	if (status)
-		return status;
-	child = names_find(w, handle, KIND_CUgraph)->object;
-	child->parent = from;
-	child->parent_node = number;
-	child->sibling = from->children;
-	from->children = child;
-	return graph_refresh(w, child);
+		status = graph_bind_inside(w, r, from, number, graph, handle);
+	return status ? status : graph_refresh(w, names_find(w, handle, KIND_CUgraph)->object);
 }
 
 CUresult serve_vcudaGraphMake(struct worker *w, struct request *r)
@@ -373,6 +387,16 @@ static CUresult graph_host_nodes(struct worker *w, CUgraph graph, uint32_t depth
 	return status;
 }
 
+/* Its nodes and those of the graphs inside of them that have names. */
+static uint32_t graph_total(const struct worker_graph *graph)
+{
+	uint32_t total = graph->count + 1;
+
+	for (const struct worker_graph *child = graph->children; child; child = child->sibling)
+		total += graph_total(child);
+	return total;
+}
+
 CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaGraphInstantiate *req = (const void *)r->body;
@@ -380,6 +404,7 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 	struct worker_graph *graph = graph_of(w, r, req->graph);
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = req->flags};
 	struct worker_exec *exec;
+	uint32_t total;
 	CUresult status;
 
 	answer->node = GRAPH_NO_NODE;
@@ -387,14 +412,15 @@ CUresult serve_vcudaGraphInstantiate(struct worker *w, struct request *r)
 		return r->refused;
 	if (!w->cuda.cuGraphInstantiateWithParams)
 		return worker_lacks(w, "cuGraphInstantiateWithParams");
-	if (!graph_charge(graph->count + 1))
+	total = graph_total(graph);
+	if (!graph_charge(total))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec = calloc(1, sizeof(*exec));
 	if (!exec) {
-		graph_discharge(graph->count + 1);
+		graph_discharge(total);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	exec->count = graph->count + 1;
+	exec->count = total;
 	status = graph_host_nodes(w, graph->graph, 0, &exec->host_nodes);
 	if (!status)
 		status = w->cuda.cuGraphInstantiateWithParams(

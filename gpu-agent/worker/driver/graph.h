@@ -25,6 +25,8 @@ struct worker_graph {
 	bool kept; /* was there before that capture, so outlives its failure */
 	struct worker_graph *parent, *children, *sibling;
 	uint32_t parent_node;
+	uint64_t *conditions; /* handles that the driver gave for its conditional nodes */
+	uint32_t condition_count;
 };
 
 struct worker_exec {
@@ -52,6 +54,9 @@ CUgraphNode *graph_nodes_in(
 bool graph_charge(uint32_t count);
 void graph_discharge(uint32_t count);
 struct worker_graph *graph_new_object(CUgraph graph, uint64_t handle);
+/* A name for the driver's GRAPH inside of node NUMBER of FROM. */
+CUresult graph_bind_inside(struct worker *w, struct request *r, struct worker_graph *from,
+	uint32_t number, CUgraph graph, uint64_t handle);
 /* The table alone: the driver's graph is gone, or belongs to another. */
 void graph_drop_object(struct worker *w, struct worker_graph *graph);
 /* The child graphs of node NUMBER are gone. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/driver/array.h"
+#include "gpu-agent/worker/driver/conditional.h"
 #include "gpu-agent/worker/driver/graph.h"
 #include "protocol/wire/launch.h"
 
@@ -24,6 +25,8 @@ struct node_params {
 	CUgraph child;
 	CUevent event;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS batch; /* its array is malloc'ed */
+	const struct graph_conditional *conditional;
+	CUgraph *bodies; /* that its node has, once there is one */
 };
 
 /* Exactly the struct, for types that have no more. */
@@ -129,6 +132,10 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 		p->event = worker_handle(w, r, number->number, KIND_CUevent);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: params_batch(w, r, bytes, n, p); break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		conditional_read(r, bytes, n);
+		p->conditional = (const void *)bytes;
+		break;
 	/* The shim's own matter, but for their place: an empty node stands for them. */
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -142,10 +149,12 @@ static void params_free(struct node_params *p)
 	free(p->batch.paramArray);
 }
 
-static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node, CUgraph graph,
-	const CUgraphNode *after, size_t count, const struct node_params *p, CUcontext context)
+static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node,
+	struct worker_graph *to, const CUgraphNode *after, size_t count, struct node_params *p,
+	CUcontext context)
 {
 	const struct cuda_driver *cuda = &w->cuda;
+	CUgraph graph = to->graph;
 
 	switch (type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -167,6 +176,9 @@ static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node, CUg
 			       ? cuda->cuGraphAddBatchMemOpNode(
 					 node, graph, after, count, &p->batch)
 			       : worker_lacks(w, "cuGraphAddBatchMemOpNode");
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return conditional_add(
+			w, to, after, count, p->conditional, context, node, &p->bodies);
 	default: return cuda->cuGraphAddEmptyNode(node, graph, after, count);
 	}
 }
@@ -190,14 +202,16 @@ CUresult serve_vcudaGraphAdd(struct worker *w, struct request *r)
 	}
 	/* Where it fails the number is taken all the same: the app counts on. */
 	status = req->node == graph->count
-			 ? node_add(w, req->type, &node, graph->graph, nodes, req->count, &p,
+			 ? node_add(w, req->type, &node, graph, nodes, req->count, &p,
 				   w->contexts[r->header.context])
 			 : CUDA_ERROR_INVALID_VALUE;
 	free(nodes);
 	params_free(&p);
 	if (req->node == graph->count && !graph_add_number(graph, node))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return status;
+	return status || !p.bodies
+		       ? status
+		       : conditional_bind(w, r, graph, req->node, p.conditional, p.bodies);
 }
 
 static CUresult node_set(

@@ -191,8 +191,7 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	clone->count = graph->count;
 	clone->original = graph->handle;
 	clone->pruned = graph->pruned;
-	status = parts_copy(&clone->parts, &graph->parts) ? CUDA_SUCCESS
-							  : CUDA_ERROR_OUT_OF_MEMORY;
+	status = parts_copy_all(&clone->parts, graph) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < clone->parts.count; i++)
 		if (clone->parts.places[i].graph == graph->handle)
 			clone->parts.places[i].graph = clone->handle;

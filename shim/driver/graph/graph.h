@@ -94,7 +94,9 @@ struct graph {
 	bool edges_known;
 	struct parts parts;
 	bool capturing;
-	bool pruned;	      /* nodes are gone: the count says nothing */
+	bool pruned; /* nodes are gone: the count says nothing */
+	bool has_conditional;
+	bool body;	      /* of a conditional node */
 	bool has_memory;      /* nodes that allocate or free: it is not cloned, nor cut */
 	uint64_t exec;	      /* made of such a one last: there may be one at a time */
 	uint64_t original;    /* of a clone */
@@ -165,6 +167,8 @@ CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_c
 void part_inside(const struct part *part, struct graph_copy *inside);
 bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t node);
 bool parts_copy(struct parts *to, const struct parts *from);
+/* The graph's, and those of the graphs that its conditional nodes decide about. */
+bool parts_copy_all(struct parts *to, const struct graph *graph);
 /* The others keep their order. */
 void parts_remove(struct parts *parts, size_t at);
 void parts_free(struct parts *parts);

@@ -47,7 +47,7 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	exec->graph = graph->handle;
 	exec->flags = flags;
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
-	if (exec->handle && parts_copy(&exec->parts, &graph->parts))
+	if (exec->handle && parts_copy_all(&exec->parts, graph))
 		return exec;
 	exec_free(exec);
 	return NULL;
@@ -340,7 +340,7 @@ static void exec_take_parts(struct graph_exec *exec, const struct graph *graph)
 {
 	struct parts parts = {0};
 
-	if (!parts_copy(&parts, &graph->parts)) {
+	if (!parts_copy_all(&parts, graph)) {
 		parts_free(&parts);
 		return;
 	}

@@ -217,7 +217,7 @@ CUresult node_params_child(struct node_params *p, CUgraph child)
 
 	if (!graph || graph->capturing)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (graph->has_memory)
+	if (graph->has_memory || graph->has_conditional)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	p->child = graph;
 	return params_number(p, CU_GRAPH_NODE_TYPE_GRAPH, graph->handle);
@@ -241,8 +241,8 @@ static bool edges_have_data(const CUgraphEdgeData *data, size_t n)
 	return false;
 }
 
-static CUresult add_post(
-	const struct graph *graph, const uint32_t *after, size_t n, const struct node_params *p)
+static CUresult add_send(
+	struct graph *graph, const uint32_t *after, size_t n, const struct node_params *p)
 {
 	struct wire_vcudaGraphAdd *body;
 	struct shim_call call;
@@ -258,7 +258,16 @@ static CUresult add_post(
 	body->bytes = (uint32_t)p->size;
 	shim_put(&call, &body->after, after, n * sizeof(*after));
 	shim_put(&call, &body->params, p->bytes, p->size);
-	return shim_post(&call);
+	if (!p->awaited)
+		return shim_post(&call);
+	shim_wait(&call, 0);
+	status = shim_end(&call);
+	if (status) {
+		/* The number is taken all the same. */
+		graph_added(graph, GRAPH_NO_NODE);
+		graph->pruned = true;
+	}
+	return status;
 }
 
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -276,7 +285,7 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	number = graph ? graph->count : 0;
 	if (!status)
-		status = add_post(graph, after, with_data ? 0 : n, p);
+		status = add_send(graph, after, with_data ? 0 : n, p);
 	free(after);
 	if (status) {
 		node_params_free(p);

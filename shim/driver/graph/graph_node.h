@@ -14,6 +14,7 @@ struct node_params {
 	size_t size;
 	struct part *part;   /* what stays here; NULL: nothing */
 	struct graph *child; /* GRAPH */
+	bool awaited;	     /* only the driver knows whether it can be */
 };
 
 /* A graph is of the context that it is built in: NULL, or the current one. */
@@ -37,6 +38,10 @@ CUresult node_params_free_memory(
 /* STATUS: what packing them said; nothing is sent where it is not SUCCESS. DATA may be NULL. */
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status);
+/* conditional.c */
+CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,
+	CUDA_CONDITIONAL_NODE_PARAMS *params);
 /* The node, or with hExec its copy in there. */
 CUresult node_set(
 	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status);

@@ -154,6 +154,22 @@ bool parts_copy(struct parts *to, const struct parts *from)
 	return true;
 }
 
+bool parts_copy_all(struct parts *to, const struct graph *graph)
+{
+	if (!parts_copy(to, &graph->parts))
+		return false;
+	for (const struct graph *body = graph->children; body; body = body->sibling) {
+		if (!body->body)
+			continue;
+		/* What need not run need not write: what is fetched must have been there. */
+		for (size_t i = 0; i < body->parts.count; i++)
+			body->parts.places[i].part->read = true;
+		if (!parts_copy_all(to, body))
+			return false;
+	}
+	return true;
+}
+
 void parts_remove(struct parts *parts, size_t at)
 {
 	part_drop(parts->places[at].part);
@@ -389,7 +405,7 @@ static CUresult part_move(const struct parts *parts, size_t at, enum part_kind k
 			return CUDA_SUCCESS;
 		return copy_sides(&within, &host, &part->copy, stream);
 	}
-	if (part->kind != kind && !(part->read && kind == PART_IN))
+	if (part->kind != kind && !(part->kind == PART_OUT && part->read && kind == PART_IN))
 		return CUDA_SUCCESS;
 	return kind == PART_OUT ? copy_sides(&host, &packed, &part->copy, stream)
 				: copy_sides(&packed, &host, &part->copy, stream);

@@ -66,6 +66,9 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 
 	if (!nodeParams || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		return node_add_conditional(phGraphNode, hGraph, dependencies, dependencyData,
+			numDependencies, &nodeParams->conditional);
 	return node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p,
 		any_params(&p, nodeParams, &graph->parts));
 }

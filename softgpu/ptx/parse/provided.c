@@ -84,12 +84,26 @@ DONE:
 }
 )";
 
+/* The handle of a condition is the address of its word (softgpu/driver/conditional.c). */
+static const char set_conditional[] = R"(
+.visible .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
+{
+	.reg .b32 v;
+	.reg .b64 h;
+	ld.param.u64 h, [handle];
+	ld.param.u32 v, [value];
+	st.global.u32 [h], v;
+	ret;
+}
+)";
+
 static const struct {
 	const char *name;
 	const char *text;
 } texts[] = {
 	{"cudaCGGetIntrinsicHandle", grid_handle},
 	{"cudaCGSynchronize", grid_sync},
+	{"cudaGraphSetConditional", set_conditional},
 };
 
 enum ptx_builtin ptx_provided_builtin(struct ptx_word name)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Conditional nodes.  A handle is the driver's own value, since it travels inside of kernel
+ * arguments: making one is a call.  The graphs that a node decides about are the node's, under
+ * names that are made here; what their copies have to do with the app's memory belongs to every
+ * executable graph that is made of the graph around them.
+ */
+#include <stdlib.h>
+
+#include "protocol/generated/vcuda_ops.h"
+#include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/graph_node.h"
+#include "shim/engine/engine.h"
+#include "shim/generated/cuda_hand.h"
+
+CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
+	CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
+{
+	const struct wire_vcudaConditionalCreate_reply *reply;
+	struct wire_vcudaConditionalCreate *body;
+	struct graph *graph = graph_find(hGraph);
+	struct shim_call call;
+
+	if (!pHandle_out || !graph || flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!node_context_ok(ctx))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	body = shim_begin(&call, OP_vcudaConditionalCreate, sizeof(*body));
+	body->graph = graph->handle;
+	body->value = defaultLaunchValue;
+	body->flags = flags;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*pHandle_out = reply->handle;
+	return shim_end(&call);
+}
+
+static bool conditional_valid(const CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+	switch ((int)p->type) {
+	case CU_GRAPH_COND_TYPE_IF: return p->size == 1 || p->size == 2;
+	case CU_GRAPH_COND_TYPE_WHILE: return p->size == 1;
+	case CU_GRAPH_COND_TYPE_SWITCH: return p->size > 0 && p->size <= GRAPH_BODIES_MAX;
+	default: return false;
+	}
+}
+
+/* The bodies' names, in the order of the app's array; they are the graph's from now on. */
+static CUresult bodies_new(
+	struct graph *graph, unsigned count, CUgraph *names, struct graph_conditional *to)
+{
+	uint64_t *handles = (uint64_t *)(void *)(to + 1);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct graph *body = graph_new();
+
+		if (!body)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		handles[i] = body->handle;
+		names[i] = (CUgraph)(uintptr_t)body->handle;
+		body->body = true;
+		body->parent = graph;
+		body->parent_node = graph->count;
+		body->sibling = graph->children;
+		graph->children = body;
+	}
+	return CUDA_SUCCESS;
+}
+
+static void bodies_free(struct graph *graph, uint32_t node)
+{
+	struct graph *next;
+
+	for (struct graph *body = graph->children; body; body = next) {
+		next = body->sibling;
+		if (body->parent_node == node)
+			graph_free(body);
+	}
+}
+
+CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,
+	CUDA_CONDITIONAL_NODE_PARAMS *params)
+{
+	struct node_params p = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL, .awaited = true};
+	struct graph *graph = graph_find(hGraph);
+	struct graph_conditional *bytes;
+	CUgraph *names;
+	uint32_t number;
+	CUresult status;
+
+	if (!graph || !phGraphNode || !conditional_valid(params))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!node_context_ok(params->ctx))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	number = graph->count;
+	p.size = sizeof(*bytes) + params->size * sizeof(uint64_t);
+	p.bytes = calloc(1, p.size);
+	names = calloc(params->size, sizeof(CUgraph));
+	if (!p.bytes || !names) {
+		free(p.bytes);
+		free(names);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	bytes = (struct graph_conditional *)(void *)p.bytes;
+	*bytes = (struct graph_conditional){
+		.handle = params->handle, .type = params->type, .size = params->size};
+	status = bodies_new(graph, params->size, names, bytes);
+	status = node_add(phGraphNode, hGraph, dependencies, data, n, &p, status);
+	if (status) {
+		bodies_free(graph, number);
+		free(names);
+		return status;
+	}
+	graph->has_conditional = true;
+	/* As long as the node. */
+	graph_node_find(*phGraphNode)->storage = names;
+	params->phGraph_out = names;
+	return CUDA_SUCCESS;
+}
