@@ -44,10 +44,16 @@ struct graph_fill {
 	uint64_t width, height;
 };
 
-/* HOST: the ticket that the upcall carries; GRAPH: the child; WAIT_EVENT, EVENT_RECORD: the
- * event. */
+/* HOST: the ticket that the upcall carries; WAIT_EVENT, EVENT_RECORD: the event. */
 struct graph_number {
 	uint64_t number;
+};
+
+/* GRAPH: the node has a clone of it, or the graph itself. */
+struct graph_child {
+	uint64_t graph;
+	uint32_t move;
+	uint32_t reserved;
 };
 
 /* BATCH_MEM_OP: followed by so many CUstreamBatchMemOpParams. */

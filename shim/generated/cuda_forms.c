@@ -116,6 +116,19 @@ CUresult hand_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNo
 	return graph_event_set(hNode, &hGraphExec, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
+CUresult hand_cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+		size_t numDependencies, CUgraphNodeParams *nodeParams)
+{
+	return hand_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData,
+		numDependencies, nodeParams);
+}
+
+CUresult hand_cuGraphNodeSetParams_v2(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	return hand_cuGraphNodeSetParams(hNode, nodeParams);
+}
+
 CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit)

@@ -294,6 +294,11 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph);
 CUresult hand_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
 		CUgraph hClonedGraph);
 CUresult hand_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type);
+CUresult hand_cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph *phGraph);
+CUresult hand_cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int *nodeId);
+CUresult hand_cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long *toolsNodeId);
+CUresult hand_cuGraphGetId(CUgraph hGraph, unsigned int *graphId);
+CUresult hand_cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId);
 CUresult hand_cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes);
 CUresult hand_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes);
 CUresult hand_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
@@ -348,7 +353,12 @@ CUresult hand_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsig
 CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams);
+CUresult hand_cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+		size_t numDependencies, CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+CUresult hand_cuGraphNodeSetParams_v2(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+CUresult hand_cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,

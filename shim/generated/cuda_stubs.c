@@ -670,6 +670,21 @@ STUB(ready, cuGraphNodeFindInClone, hand_cuGraphNodeFindInClone, (CUgraphNode *p
 	hClonedGraph));
 STUB(ready, cuGraphNodeGetType, hand_cuGraphNodeGetType, (CUgraphNode hNode,
 	CUgraphNodeType *type), (hNode, type));
+CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph *phGraph);
+STUB(ready, cuGraphNodeGetContainingGraph, hand_cuGraphNodeGetContainingGraph,
+	(CUgraphNode hNode, CUgraph *phGraph), (hNode, phGraph));
+CUresult cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int *nodeId);
+STUB(ready, cuGraphNodeGetLocalId, hand_cuGraphNodeGetLocalId, (CUgraphNode hNode,
+	unsigned int *nodeId), (hNode, nodeId));
+CUresult cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long *toolsNodeId);
+STUB(ready, cuGraphNodeGetToolsId, hand_cuGraphNodeGetToolsId, (CUgraphNode hNode,
+	unsigned long long *toolsNodeId), (hNode, toolsNodeId));
+CUresult cuGraphGetId(CUgraph hGraph, unsigned int *graphId);
+STUB(ready, cuGraphGetId, hand_cuGraphGetId, (CUgraph hGraph, unsigned int *graphId), (hGraph,
+	graphId));
+CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId);
+STUB(ready, cuGraphExecGetId, hand_cuGraphExecGetId, (CUgraphExec hGraphExec,
+	unsigned int *graphId), (hGraphExec, graphId));
 STUB(ready, cuGraphGetNodes, hand_cuGraphGetNodes, (CUgraph hGraph, CUgraphNode *nodes,
 	size_t *numNodes), (hGraph, nodes, numNodes));
 STUB(ready, cuGraphGetRootNodes, hand_cuGraphGetRootNodes, (CUgraph hGraph,
@@ -750,7 +765,20 @@ STUB(ready, cuGraphAddNode_v2, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode
 	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUgraphNodeParams *nodeParams), (phGraphNode, hGraph,
 	dependencies, dependencyData, numDependencies, nodeParams));
+CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+		size_t numDependencies, CUgraphNodeParams *nodeParams);
+STUB(ready, cuGraphAddNode_v3, hand_cuGraphAddNode_v3, (CUgraphNode *phGraphNode,
+	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUgraphNodeParams *nodeParams), (phGraphNode, hGraph,
+	dependencies, dependencyData, numDependencies, nodeParams));
 STUB(ready, cuGraphNodeSetParams, hand_cuGraphNodeSetParams, (CUgraphNode hNode,
+	CUgraphNodeParams *nodeParams), (hNode, nodeParams));
+CUresult cuGraphNodeSetParams_v2(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+STUB(ready, cuGraphNodeSetParams_v2, hand_cuGraphNodeSetParams_v2, (CUgraphNode hNode,
+	CUgraphNodeParams *nodeParams), (hNode, nodeParams));
+CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+STUB(ready, cuGraphNodeGetParams, hand_cuGraphNodeGetParams, (CUgraphNode hNode,
 	CUgraphNodeParams *nodeParams), (hNode, nodeParams));
 STUB(ready, cuGraphExecNodeSetParams, hand_cuGraphExecNodeSetParams, (CUgraphExec hGraphExec,
 	CUgraphNode hNode, CUgraphNodeParams *nodeParams), (hGraphExec, hNode, nodeParams));
@@ -1939,6 +1967,13 @@ REFUSED(cuExternalMemoryGetMappedMipmappedArray);
 REFUSED(cuDestroyExternalMemory);
 REFUSED(cuImportExternalSemaphore);
 REFUSED(cuDestroyExternalSemaphore);
+REFUSED(cuSignalExternalSemaphoresAsync);
+REFUSED(cuSignalExternalSemaphoresAsync_ptsz);
+REFUSED(cuWaitExternalSemaphoresAsync);
+REFUSED(cuWaitExternalSemaphoresAsync_ptsz);
+#undef WHY
+
+#define WHY "external semaphores belong to another API on the GPU's own machine: use events"
 REFUSED(cuGraphAddExternalSemaphoresSignalNode);
 REFUSED(cuGraphExternalSemaphoresSignalNodeGetParams);
 REFUSED(cuGraphExternalSemaphoresSignalNodeSetParams);
@@ -1947,27 +1982,6 @@ REFUSED(cuGraphExternalSemaphoresWaitNodeGetParams);
 REFUSED(cuGraphExternalSemaphoresWaitNodeSetParams);
 REFUSED(cuGraphExecExternalSemaphoresSignalNodeSetParams);
 REFUSED(cuGraphExecExternalSemaphoresWaitNodeSetParams);
-REFUSED(cuSignalExternalSemaphoresAsync);
-REFUSED(cuSignalExternalSemaphoresAsync_ptsz);
-REFUSED(cuWaitExternalSemaphoresAsync);
-REFUSED(cuWaitExternalSemaphoresAsync_ptsz);
-#undef WHY
-
-#define WHY "new in CUDA 13: not served yet"
-REFUSED(cuGraphNodeGetContainingGraph);
-REFUSED(cuGraphNodeGetLocalId);
-REFUSED(cuGraphNodeGetToolsId);
-REFUSED(cuGraphGetId);
-REFUSED(cuGraphExecGetId);
-REFUSED(cuGraphAddNode_v3);
-REFUSED(cuGraphNodeSetParams_v2);
-REFUSED(cuGraphNodeGetParams);
-REFUSED(cuStreamBeginRecaptureToGraph);
-REFUSED(cuStreamBeginRecaptureToGraph_ptsz);
-REFUSED(cuStreamBeginCaptureToCig);
-REFUSED(cuStreamBeginCaptureToCig_ptsz);
-REFUSED(cuStreamEndCaptureToCig);
-REFUSED(cuStreamEndCaptureToCig_ptsz);
 #undef WHY
 
 #define WHY "graphics interop: not served"
@@ -1997,9 +2011,21 @@ REFUSED(cuGreenCtxRecordEvent);
 REFUSED(cuGreenCtxWaitEvent);
 #undef WHY
 
+#define WHY "of CUDA 13.3, which drivers up to 13.0 lack: capture a new graph and cuGraphExecUpdate with it"
+REFUSED(cuStreamBeginRecaptureToGraph);
+REFUSED(cuStreamBeginRecaptureToGraph_ptsz);
+#undef WHY
+
 #define WHY "arrays: not served yet"
 REFUSED(cuMemMapArrayAsync);
 REFUSED(cuMemMapArrayAsync_ptsz);
+#undef WHY
+
+#define WHY "captures for graphics: graphics interop is not served"
+REFUSED(cuStreamBeginCaptureToCig);
+REFUSED(cuStreamBeginCaptureToCig_ptsz);
+REFUSED(cuStreamEndCaptureToCig);
+REFUSED(cuStreamEndCaptureToCig_ptsz);
 #undef WHY
 
 #define WHY "needs a decompression engine, which the agents' GPUs lack"

@@ -753,6 +753,35 @@ cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeTy
 		return error;
 	return runtime_status(cuGraphNodeGetType((CUgraphNode)node, (CUgraphNodeType *)pType));
 }
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(cudaGraph_t) == sizeof(CUgraph), "");
+cudaError_t hand_cudaGraphNodeGetContainingGraph(cudaGraphNode_t hNode, cudaGraph_t *phGraph)
+{
+	return RUNTIME_DRIVER(cuGraphNodeGetContainingGraph((CUgraphNode)hNode,
+		(CUgraph *)phGraph));
+}
+
+cudaError_t hand_cudaGraphNodeGetLocalId(cudaGraphNode_t hNode, unsigned int *nodeId)
+{
+	return RUNTIME_DRIVER(cuGraphNodeGetLocalId((CUgraphNode)hNode, nodeId));
+}
+
+cudaError_t hand_cudaGraphNodeGetToolsId(cudaGraphNode_t hNode, unsigned long long *toolsNodeId)
+{
+	return RUNTIME_DRIVER(cuGraphNodeGetToolsId((CUgraphNode)hNode, toolsNodeId));
+}
+
+cudaError_t hand_cudaGraphGetId(cudaGraph_t hGraph, unsigned int *graphID)
+{
+	return RUNTIME_DRIVER(cuGraphGetId((CUgraph)hGraph, graphID));
+}
+
+cudaError_t hand_cudaGraphExecGetId(cudaGraphExec_t hGraphExec, unsigned int *graphID)
+{
+	return RUNTIME_DRIVER(cuGraphExecGetId((CUgraphExec)hGraphExec, graphID));
+}
+#endif
 
 _Static_assert(sizeof(cudaGraphNode_t) == sizeof(CUgraphNode), "");
 cudaError_t hand_cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes)

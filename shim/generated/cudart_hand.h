@@ -379,6 +379,22 @@ cudaError_t hand_cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGr
 cudaError_t hand_cudaGraphNodeFindInClone(cudaGraphNode_t *pNode, cudaGraphNode_t originalNode,
 		cudaGraph_t clonedGraph);
 cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphNodeGetContainingGraph(cudaGraphNode_t hNode, cudaGraph_t *phGraph);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphNodeGetLocalId(cudaGraphNode_t hNode, unsigned int *nodeId);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphNodeGetToolsId(cudaGraphNode_t hNode,
+		unsigned long long *toolsNodeId);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphGetId(cudaGraph_t hGraph, unsigned int *graphID);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphExecGetId(cudaGraphExec_t hGraphExec, unsigned int *graphID);
+#endif
 cudaError_t hand_cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes);
 cudaError_t hand_cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
 		size_t *pNumRootNodes);
@@ -514,6 +530,10 @@ cudaError_t hand_cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t gr
 #endif
 cudaError_t hand_cudaGraphNodeSetParams(cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGraphNodeGetParams(cudaGraphNode_t node,
+		struct cudaGraphNodeParams *nodeParams);
+#endif
 cudaError_t hand_cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams);
 cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,

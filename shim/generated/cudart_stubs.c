@@ -485,6 +485,18 @@ STUB(cudaGraphNodeFindInClone, hand_cudaGraphNodeFindInClone, (cudaGraphNode_t *
 	clonedGraph))
 STUB(cudaGraphNodeGetType, hand_cudaGraphNodeGetType, (cudaGraphNode_t node,
 	enum cudaGraphNodeType *pType), (node, pType))
+#if VCUDA_ABI == 13
+STUB(cudaGraphNodeGetContainingGraph, hand_cudaGraphNodeGetContainingGraph,
+	(cudaGraphNode_t hNode, cudaGraph_t *phGraph), (hNode, phGraph))
+STUB(cudaGraphNodeGetLocalId, hand_cudaGraphNodeGetLocalId, (cudaGraphNode_t hNode,
+	unsigned int *nodeId), (hNode, nodeId))
+STUB(cudaGraphNodeGetToolsId, hand_cudaGraphNodeGetToolsId, (cudaGraphNode_t hNode,
+	unsigned long long *toolsNodeId), (hNode, toolsNodeId))
+STUB(cudaGraphGetId, hand_cudaGraphGetId, (cudaGraph_t hGraph, unsigned int *graphID), (hGraph,
+	graphID))
+STUB(cudaGraphExecGetId, hand_cudaGraphExecGetId, (cudaGraphExec_t hGraphExec,
+	unsigned int *graphID), (hGraphExec, graphID))
+#endif
 STUB(cudaGraphGetNodes, hand_cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes,
 	size_t *numNodes), (graph, nodes, numNodes))
 STUB(cudaGraphGetRootNodes, hand_cudaGraphGetRootNodes, (cudaGraph_t graph,
@@ -644,6 +656,10 @@ STUB(cudaGraphAddNode_v2, hand_cudaGraphAddNode_v2, (cudaGraphNode_t *pGraphNode
 #endif
 STUB(cudaGraphNodeSetParams, hand_cudaGraphNodeSetParams, (cudaGraphNode_t node,
 	struct cudaGraphNodeParams *nodeParams), (node, nodeParams))
+#if VCUDA_ABI == 13
+STUB(cudaGraphNodeGetParams, hand_cudaGraphNodeGetParams, (cudaGraphNode_t node,
+	struct cudaGraphNodeParams *nodeParams), (node, nodeParams))
+#endif
 STUB(cudaGraphExecNodeSetParams, hand_cudaGraphExecNodeSetParams, (cudaGraphExec_t graphExec,
 	cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams), (graphExec, node,
 	nodeParams))
@@ -1196,14 +1212,6 @@ REFUSED(cudaExternalMemoryGetMappedBuffer)
 REFUSED(cudaDestroyExternalMemory)
 REFUSED(cudaImportExternalSemaphore)
 REFUSED(cudaDestroyExternalSemaphore)
-REFUSED(cudaGraphAddExternalSemaphoresSignalNode)
-REFUSED(cudaGraphExternalSemaphoresSignalNodeGetParams)
-REFUSED(cudaGraphExternalSemaphoresSignalNodeSetParams)
-REFUSED(cudaGraphAddExternalSemaphoresWaitNode)
-REFUSED(cudaGraphExternalSemaphoresWaitNodeGetParams)
-REFUSED(cudaGraphExternalSemaphoresWaitNodeSetParams)
-REFUSED(cudaGraphExecExternalSemaphoresSignalNodeSetParams)
-REFUSED(cudaGraphExecExternalSemaphoresWaitNodeSetParams)
 #if VCUDA_ABI == 12
 REFUSED(cudaSignalExternalSemaphoresAsync)
 REFUSED(cudaSignalExternalSemaphoresAsync_ptsz)
@@ -1235,16 +1243,8 @@ REFUSED(cudaExternalMemoryGetMappedMipmappedArray)
 #define WHY "new in CUDA 13.5: not served yet"
 #if VCUDA_ABI == 13
 REFUSED(cudaMemGetLocationInfo)
-REFUSED(cudaGraphNodeGetContainingGraph)
-REFUSED(cudaGraphNodeGetLocalId)
-REFUSED(cudaGraphNodeGetToolsId)
-REFUSED(cudaGraphGetId)
-REFUSED(cudaGraphExecGetId)
-REFUSED(cudaGraphNodeGetParams)
 REFUSED(cudaLaunchHostFunc_v2)
 REFUSED(cudaLaunchHostFunc_v2_ptsz)
-REFUSED(cudaStreamBeginRecaptureToGraph)
-REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
 #endif
 #undef WHY
 
@@ -1292,6 +1292,17 @@ REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
 REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
 #undef WHY
 
+#define WHY "external semaphores belong to another API on the GPU's own machine: use events"
+REFUSED(cudaGraphAddExternalSemaphoresSignalNode)
+REFUSED(cudaGraphExternalSemaphoresSignalNodeGetParams)
+REFUSED(cudaGraphExternalSemaphoresSignalNodeSetParams)
+REFUSED(cudaGraphAddExternalSemaphoresWaitNode)
+REFUSED(cudaGraphExternalSemaphoresWaitNodeGetParams)
+REFUSED(cudaGraphExternalSemaphoresWaitNodeSetParams)
+REFUSED(cudaGraphExecExternalSemaphoresSignalNodeSetParams)
+REFUSED(cudaGraphExecExternalSemaphoresWaitNodeSetParams)
+#undef WHY
+
 #define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate does the same for the current context"
 #if VCUDA_ABI == 13
 REFUSED(cudaGraphConditionalHandleCreate_v2)
@@ -1319,5 +1330,12 @@ REFUSED(cudaStreamGetDevResource_ptsz)
 REFUSED(cudaSubgridCreate)
 REFUSED(cudaSubgridWorkerGridCreate)
 REFUSED(cudaSubgridWorksetCreate)
+#endif
+#undef WHY
+
+#define WHY "of CUDA 13.5, which drivers up to 13.0 lack: capture a new graph and cudaGraphExecUpdate with it"
+#if VCUDA_ABI == 13
+REFUSED(cudaStreamBeginRecaptureToGraph)
+REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
 #endif
 #undef WHY

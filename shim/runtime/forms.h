@@ -23,6 +23,12 @@ cudaError_t runtime_copy_async(void *dst, const void *src, size_t count,
 
 /* The driver's, newer than the header that we compile with. */
 CUresult cuFuncGetParamCount(CUfunction func, size_t *paramCount);
+CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
+CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph *phGraph);
+CUresult cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int *nodeId);
+CUresult cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long *toolsNodeId);
+CUresult cuGraphGetId(CUgraph hGraph, unsigned int *graphId);
+CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId);
 
 #if CUDART_VERSION >= 13000
 /* A batch of one. */

@@ -212,12 +212,20 @@ static cudaError_t node_of(CUgraphNodeParams *to, const struct cudaGraphNodePara
 		return cudaSuccess;
 	case cudaGraphNodeTypeGraph:
 		to->graph.graph = (CUgraph)from->graph.graph;
+		to->graph.ownership = (CUgraphChildGraphNodeOwnership)from->graph.ownership;
 		return cudaSuccess;
 	case cudaGraphNodeTypeWaitEvent:
 		to->eventWait.event = (CUevent)from->eventWait.event;
 		return cudaSuccess;
 	case cudaGraphNodeTypeEventRecord:
 		to->eventRecord.event = (CUevent)from->eventRecord.event;
+		return cudaSuccess;
+	case cudaGraphNodeTypeMemAlloc:
+		/* The structs are the same: pool.c. */
+		memcpy(&to->alloc, &from->alloc, sizeof(to->alloc));
+		return cudaSuccess;
+	case cudaGraphNodeTypeMemFree:
+		to->free.dptr = (CUdeviceptr)from->free.dptr;
 		return cudaSuccess;
 	case cudaGraphNodeTypeConditional:
 		to->conditional.handle = from->conditional.handle;
@@ -242,6 +250,8 @@ cudaError_t runtime_graph_add_node(cudaGraphNode_t *pGraphNode, cudaGraph_t grap
 		(const CUgraphNode *)pDependencies, (const CUgraphEdgeData *)dependencyData,
 		numDependencies, &params));
 	/* What the driver says of it. */
+	if (!error && nodeParams->type == cudaGraphNodeTypeMemAlloc)
+		nodeParams->alloc.dptr = (void *)params.alloc.dptr;
 	if (!error && nodeParams->type == cudaGraphNodeTypeConditional)
 		nodeParams->conditional.phGraph_out =
 			(cudaGraph_t *)params.conditional.phGraph_out;
@@ -284,3 +294,79 @@ cudaError_t hand_cudaGraphExecNodeSetParams(
 	return runtime_status(
 		cuGraphExecNodeSetParams((CUgraphExec)graphExec, (CUgraphNode)node, &params));
 }
+
+#if CUDART_VERSION >= 13000
+/* What the driver says, in the runtime's struct. */
+static void node_from(struct cudaGraphNodeParams *to, const CUgraphNodeParams *from)
+{
+	switch ((int)from->type) {
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		to->memset.dst = (void *)from->memset.dst;
+		to->memset.pitch = from->memset.pitch;
+		to->memset.value = from->memset.value;
+		to->memset.elementSize = from->memset.elementSize;
+		to->memset.width = from->memset.width;
+		to->memset.height = from->memset.height;
+		break;
+	case CU_GRAPH_NODE_TYPE_HOST:
+		to->host.fn = from->host.fn;
+		to->host.userData = from->host.userData;
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH: to->graph.graph = (cudaGraph_t)from->graph.graph; break;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		to->eventWait.event = (cudaEvent_t)from->eventWait.event;
+		break;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		to->eventRecord.event = (cudaEvent_t)from->eventRecord.event;
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		memcpy(&to->alloc, &from->alloc, sizeof(to->alloc));
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_FREE: to->free.dptr = (void *)from->free.dptr; break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		to->conditional.handle = from->conditional.handle;
+		to->conditional.type =
+			(enum cudaGraphConditionalNodeType)from->conditional.type;
+		to->conditional.size = from->conditional.size;
+		to->conditional.phGraph_out = (cudaGraph_t *)from->conditional.phGraph_out;
+		break;
+	default: break;
+	}
+}
+
+/* Kernels and copies are asked for as the runtime names them. */
+cudaError_t hand_cudaGraphNodeGetParams(
+	cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
+{
+	struct cudaKernelNodeParams kernel;
+	CUgraphNodeParams params;
+	CUgraphNodeType type;
+	cudaError_t error = runtime_enter();
+
+	if (!nodeParams)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphNodeGetType((CUgraphNode)node, &type));
+	if (error)
+		return error;
+	memset(nodeParams, 0, sizeof(*nodeParams));
+	nodeParams->type = (enum cudaGraphNodeType)type;
+	if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
+		error = hand_cudaGraphKernelNodeGetParams(node, &kernel);
+		if (error)
+			return error;
+		nodeParams->kernel.func = kernel.func;
+		nodeParams->kernel.gridDim = kernel.gridDim;
+		nodeParams->kernel.blockDim = kernel.blockDim;
+		nodeParams->kernel.sharedMemBytes = kernel.sharedMemBytes;
+		nodeParams->kernel.kernelParams = kernel.kernelParams;
+		return cudaSuccess;
+	}
+	if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
+		return hand_cudaGraphMemcpyNodeGetParams(node, &nodeParams->memcpy.copyParams);
+	error = runtime_status(cuGraphNodeGetParams((CUgraphNode)node, &params));
+	if (!error)
+		node_from(nodeParams, &params);
+	return error;
+}
+#endif

@@ -321,6 +321,37 @@ static CUresult add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNo
 	return ret;
 }
 
+/* The child itself becomes the node's. */
+static CUresult add_moved(
+	CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t n, CUgraph child)
+{
+	struct CUgraphNode_st *node = NULL;
+	struct node_set set = {0};
+	CUresult ret;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&queue_lock);
+	ret = set_of(graph, after, n, &set);
+	if (!ret && (!object_is(child, OBJECT_GRAPH) || child->parent || child->capture))
+		ret = CUDA_ERROR_INVALID_VALUE;
+	for (struct CUgraph_st *g = graph; !ret && g; g = g->parent ? g->parent->graph : NULL)
+		if (g == child)
+			ret = CUDA_ERROR_INVALID_VALUE;
+	if (!ret) {
+		node = graph_add(graph, CU_GRAPH_NODE_TYPE_GRAPH, &set, NULL, NULL);
+		ret = node ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!ret) {
+		node->child = child;
+		child->parent = node;
+		*out = node;
+	}
+	node_set_free(&set);
+	pthread_mutex_unlock(&queue_lock);
+	return ret;
+}
+
 CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUgraphNodeParams *nodeParams)
@@ -337,6 +368,12 @@ CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 			&nodeParams->conditional);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE
+			       ? add_moved(phGraphNode, hGraph, dependencies, numDependencies,
+					 nodeParams->graph.graph)
+			       : cuGraphAddChildGraphNode(phGraphNode, hGraph, dependencies,
+					 numDependencies, nodeParams->graph.graph);
 	/* The others have calls of their own. */
 	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}

@@ -256,15 +256,15 @@ static void children_go_with_their_parent(void **state)
 	struct wire_vcudaGraphMake make = {.graph = GRAPH, .what = GRAPH_NEW};
 	struct {
 		struct wire_vcudaGraphAdd add;
-		struct graph_number child;
+		struct graph_child child;
 	} nested = {
 		.add = {.graph = OTHER,
 			.type = CU_GRAPH_NODE_TYPE_GRAPH,
-			.bytes = sizeof(struct graph_number),
+			.bytes = sizeof(struct graph_child),
 			.after = {sizeof(struct wire_vcudaGraphAdd), 0},
 			.params = {sizeof(struct wire_vcudaGraphAdd),
-				sizeof(struct graph_number)}},
-		.child = {GRAPH},
+				sizeof(struct graph_child)}},
+		.child = {.graph = GRAPH},
 	};
 	struct wire_vcudaGraphGone gone = {.handle = CHILD};
 	struct wire_vcudaGraphList list = {.graph = CHILD, .what = GRAPH_TYPES};

@@ -23,6 +23,8 @@ struct node_params {
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_HOST_NODE_PARAMS host;
 	CUgraph child;
+	struct worker_graph *inside; /* the same */
+	bool move;		     /* itself, not a clone */
 	CUevent event;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS batch; /* its array is malloc'ed */
 	const struct graph_conditional *conditional;
@@ -105,7 +107,7 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 	const unsigned char *bytes, uint32_t n, struct node_params *p)
 {
 	const struct graph_number *number = (const void *)bytes;
-	struct worker_graph *child;
+	const struct graph_child *child;
 
 	switch (type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: params_kernel(w, r, bytes, n, p); break;
@@ -122,9 +124,10 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 		p->host.userData = (void *)(uintptr_t)number->number;
 		break;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		number = params_of(r, bytes, n, sizeof(*number));
-		child = graph_of(w, r, number->number);
-		p->child = child ? child->graph : NULL;
+		child = params_of(r, bytes, n, sizeof(*child));
+		p->inside = graph_of(w, r, child->graph);
+		p->child = p->inside ? p->inside->graph : NULL;
+		p->move = child->move;
 		break;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
@@ -149,6 +152,40 @@ static void params_free(struct node_params *p)
 	free(p->batch.paramArray);
 }
 
+/* GRAPH is AROUND, or somewhere inside of it. */
+static bool graph_within(const struct worker_graph *graph, const struct worker_graph *around)
+{
+	while (graph && graph != around)
+		graph = graph->parent;
+	return graph != NULL;
+}
+
+/* The driver's graph belongs to the node then, and its name goes with that of TO. */
+static CUresult child_move(struct worker *w, struct worker_graph *to, const CUgraphNode *after,
+	size_t count, struct worker_graph *child, CUgraphNode *node)
+{
+	CUgraphNodeParams params;
+	CUresult status;
+
+	if (!child->owned || child->origin || graph_within(to, child))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!w->cuda.cuGraphAddNode_v2)
+		return worker_lacks(w, "cuGraphAddNode");
+	memset(&params, 0, sizeof(params));
+	params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+	params.graph.graph = child->graph;
+	params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+	status = w->cuda.cuGraphAddNode_v2(node, to->graph, after, NULL, count, &params);
+	if (status)
+		return status;
+	child->owned = false;
+	child->parent = to;
+	child->parent_node = to->count; /* the number that it gets next */
+	child->sibling = to->children;
+	to->children = child;
+	return CUDA_SUCCESS;
+}
+
 static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node,
 	struct worker_graph *to, const CUgraphNode *after, size_t count, struct node_params *p,
 	CUcontext context)
@@ -166,7 +203,9 @@ static CUresult node_add(struct worker *w, uint32_t type, CUgraphNode *node,
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return cuda->cuGraphAddHostNode(node, graph, after, count, &p->host);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return cuda->cuGraphAddChildGraphNode(node, graph, after, count, p->child);
+		return p->move ? child_move(w, to, after, count, p->inside, node)
+			       : cuda->cuGraphAddChildGraphNode(
+					 node, graph, after, count, p->child);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return cuda->cuGraphAddEventWaitNode(node, graph, after, count, p->event);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:

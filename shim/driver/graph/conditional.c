@@ -35,6 +35,12 @@ CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_o
 	return shim_end(&call);
 }
 
+/* What a node is asked for, and the array that the app was given. */
+struct kept {
+	CUDA_CONDITIONAL_NODE_PARAMS params;
+	CUgraph names[];
+};
+
 static bool conditional_valid(const CUDA_CONDITIONAL_NODE_PARAMS *p)
 {
 	switch ((int)p->type) {
@@ -85,6 +91,7 @@ CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
 	struct node_params p = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL, .awaited = true};
 	struct graph *graph = graph_find(hGraph);
 	struct graph_conditional *bytes;
+	struct kept *kept;
 	CUgraph *names;
 	uint32_t number;
 	CUresult status;
@@ -96,12 +103,13 @@ CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
 	number = graph->count;
 	p.size = sizeof(*bytes) + params->size * sizeof(uint64_t);
 	p.bytes = calloc(1, p.size);
-	names = calloc(params->size, sizeof(CUgraph));
-	if (!p.bytes || !names) {
+	kept = calloc(1, sizeof(*kept) + params->size * sizeof(CUgraph));
+	if (!p.bytes || !kept) {
 		free(p.bytes);
-		free(names);
+		free(kept);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	names = kept->names;
 	bytes = (struct graph_conditional *)(void *)p.bytes;
 	*bytes = (struct graph_conditional){
 		.handle = params->handle, .type = params->type, .size = params->size};
@@ -109,12 +117,24 @@ CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
 	status = node_add(phGraphNode, hGraph, dependencies, data, n, &p, status);
 	if (status) {
 		bodies_free(graph, number);
-		free(names);
+		free(kept);
 		return status;
 	}
 	graph->has_conditional = true;
 	/* As long as the node. */
-	graph_node_find(*phGraphNode)->storage = names;
 	params->phGraph_out = names;
+	kept->params = *params;
+	graph_node_find(*phGraphNode)->storage = kept;
+	return CUDA_SUCCESS;
+}
+
+CUresult node_get_conditional(
+	const struct graph_node *node, CUDA_CONDITIONAL_NODE_PARAMS *params)
+{
+	const struct kept *kept = node->storage;
+
+	if (!kept)
+		return CUDA_ERROR_NOT_SUPPORTED; /* of a clone: its graphs have no names */
+	*params = kept->params;
 	return CUDA_SUCCESS;
 }

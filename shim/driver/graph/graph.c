@@ -21,12 +21,20 @@
 
 /* ---- names ---- */
 
+uint32_t graph_id_new(void)
+{
+	static _Atomic uint32_t last;
+
+	return atomic_fetch_add(&last, 1) + 1;
+}
+
 struct graph *graph_new(void)
 {
 	struct graph *graph = calloc(1, sizeof(*graph));
 
 	if (!graph)
 		return NULL;
+	graph->id = graph_id_new();
 	graph->handle = shim_mint(KIND_CUgraph, graph);
 	if (!graph->handle) {
 		free(graph);
@@ -269,5 +277,57 @@ CUresult hand_cuGraphDestroy(CUgraph hGraph)
 	handle = graph->handle;
 	graph_free(graph);
 	(void)graph_gone(handle); /* behind a fault it goes all the same, as natively */
+	return CUDA_SUCCESS;
+}
+
+/* ---- numbers ---- */
+
+CUresult hand_cuGraphGetId(CUgraph hGraph, unsigned int *graphId)
+{
+	const struct graph *graph = graph_find(hGraph);
+
+	if (!graph || !graphId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*graphId = graph->id;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId)
+{
+	const struct graph_exec *exec = graph_exec_find(hGraphExec);
+
+	if (!exec || !graphId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*graphId = exec->id;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph *phGraph)
+{
+	const struct graph_node *node = graph_node_find(hNode);
+
+	if (!node || !phGraph)
+		return CUDA_ERROR_INVALID_VALUE;
+	*phGraph = (CUgraph)(uintptr_t)node->graph->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int *nodeId)
+{
+	const struct graph_node *node = graph_node_find(hNode);
+
+	if (!node || !nodeId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*nodeId = node->number;
+	return CUDA_SUCCESS;
+}
+
+CUresult hand_cuGraphNodeGetToolsId(CUgraphNode hNode, unsigned long long *toolsNodeId)
+{
+	const struct graph_node *node = graph_node_find(hNode);
+
+	if (!node || !toolsNodeId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*toolsNodeId = (unsigned long long)node->graph->id << 32 | node->number;
 	return CUDA_SUCCESS;
 }

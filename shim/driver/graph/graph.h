@@ -84,6 +84,7 @@ struct graph_node {
 
 struct graph {
 	uint64_t handle;
+	uint32_t id;		   /* of graphs and executable graphs, never used again */
 	uint32_t count;		   /* nodes that have a number, gone ones too */
 	struct graph_node **nodes; /* by number, made when the app gets to see them */
 	uint32_t room;
@@ -113,6 +114,7 @@ struct graph_off {
 
 struct graph_exec {
 	uint64_t handle;
+	uint32_t id;
 	uint64_t graph; /* that it was made from */
 	uint64_t flags;
 	struct parts parts;
@@ -125,6 +127,7 @@ struct graph_exec {
 };
 
 /* graph.c */
+uint32_t graph_id_new(void);
 struct graph *graph_new(void); /* named; the worker does not know it yet */
 void graph_free(struct graph *graph);
 /* The worker's graph or executable graph of that name goes. */

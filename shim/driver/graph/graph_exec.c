@@ -45,6 +45,7 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	if (!exec)
 		return NULL;
 	exec->graph = graph->handle;
+	exec->id = graph_id_new();
 	exec->flags = flags;
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
 	if (exec->handle && parts_copy_all(&exec->parts, graph))
@@ -64,7 +65,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	CUresult status, failed = CUDA_SUCCESS;
 	bool made = false;
 
-	if (!phGraphExec || !instantiateParams || !graph || graph->capturing ||
+	if (!phGraphExec || !instantiateParams || !graph || graph->capturing || graph->body ||
 		instantiateParams->flags & ~GRAPH_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
 	instantiateParams->hErrNode_out = NULL;

@@ -211,16 +211,37 @@ CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event)
 	return params_number(p, type, handle);
 }
 
-CUresult node_params_child(struct node_params *p, CUgraph child)
+CUresult node_params_child(
+	struct node_params *p, CUgraph child, CUgraphChildGraphNodeOwnership ownership)
 {
 	struct graph *graph = graph_find(child);
+	struct graph_child bytes;
 
-	if (!graph || graph->capturing)
+	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (graph->has_memory || graph->has_conditional)
+	p->move = ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+	if (graph->has_conditional || (graph->has_memory && !p->move))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	/* It is a node's already, or runs by itself. */
+	if (p->move && (graph->parent || shim_object_of(graph->exec, KIND_CUgraphExec)))
+		return CUDA_ERROR_INVALID_VALUE;
 	p->child = graph;
-	return params_number(p, CU_GRAPH_NODE_TYPE_GRAPH, graph->handle);
+	p->awaited = p->move;
+	bytes = (struct graph_child){.graph = graph->handle, .move = p->move};
+	return params_take(p, CU_GRAPH_NODE_TYPE_GRAPH, &bytes, sizeof(bytes))
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The graph is the node's from now on, and its parts are looked for in there. */
+static void child_move(struct graph *graph, uint32_t number, struct graph *child)
+{
+	child->body = true;
+	child->parent = graph;
+	child->parent_node = number;
+	child->sibling = graph->children;
+	graph->children = child;
+	graph->has_memory |= child->has_memory;
 }
 
 CUresult node_params_empty(struct node_params *p)
@@ -270,6 +291,14 @@ static CUresult add_send(
 	return status;
 }
 
+/* GRAPH is AROUND, or somewhere inside of it. */
+static bool graph_within(const struct graph *graph, const struct graph *around)
+{
+	while (graph && graph != around)
+		graph = graph->parent;
+	return graph != NULL;
+}
+
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status)
 {
@@ -277,7 +306,7 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	bool with_data = edges_have_data(data, n);
 	uint32_t *after = NULL, number;
 
-	if (!status && (!phGraphNode || !graph || p->child == graph))
+	if (!status && (!phGraphNode || !graph || (p->child && graph_within(graph, p->child))))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status)
 		status = graph_numbers(graph, dependencies, n, &after);
@@ -294,7 +323,9 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	graph_added(graph, p->type);
 	graph->has_memory |= p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 			     p->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
-	if (p->child && !parts_copy(&graph->parts, &p->child->parts))
+	if (p->child && p->move)
+		child_move(graph, number, p->child);
+	else if (p->child && !parts_copy(&graph->parts, &p->child->parts))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (p->part && parts_add(&graph->parts, p->part, graph->handle, number))
 		p->part = NULL;

@@ -14,6 +14,7 @@ struct node_params {
 	size_t size;
 	struct part *part;   /* what stays here; NULL: nothing */
 	struct graph *child; /* GRAPH */
+	bool move;	     /* the child itself, not a clone */
 	bool awaited;	     /* only the driver knows whether it can be */
 };
 
@@ -28,7 +29,9 @@ CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *
 CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *host);
 CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch);
 CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event);
-CUresult node_params_child(struct node_params *p, CUgraph child);
+/* OWNERSHIP: the node has a clone of it, or the graph itself. */
+CUresult node_params_child(
+	struct node_params *p, CUgraph child, CUgraphChildGraphNodeOwnership ownership);
 CUresult node_params_empty(struct node_params *p);
 /* memory_node.c; ALLOC learns its address. */
 CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *alloc);
@@ -42,6 +45,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 CUresult node_add_conditional(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t n,
 	CUDA_CONDITIONAL_NODE_PARAMS *params);
+CUresult node_get_conditional(
+	const struct graph_node *node, CUDA_CONDITIONAL_NODE_PARAMS *params);
 /* The node, or with hExec its copy in there. */
 CUresult node_set(
 	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status);

@@ -162,7 +162,7 @@ bool parts_copy_all(struct parts *to, const struct graph *graph)
 		if (!body->body)
 			continue;
 		/* What need not run need not write: what is fetched must have been there. */
-		for (size_t i = 0; i < body->parts.count; i++)
+		for (size_t i = 0; graph->has_conditional && i < body->parts.count; i++)
 			body->parts.places[i].part->read = true;
 		if (!parts_copy_all(to, body))
 			return false;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/driver/forms.h"
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -42,7 +43,8 @@ static CUresult any_params(
 		host = (CUDA_HOST_NODE_PARAMS){
 			.fn = any->host.fn, .userData = any->host.userData};
 		return node_params_host(p, &host);
-	case CU_GRAPH_NODE_TYPE_GRAPH: return node_params_child(p, any->graph.graph);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return node_params_child(p, any->graph.graph, any->graph.ownership);
 	case CU_GRAPH_NODE_TYPE_EMPTY: return node_params_empty(p);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		/* Versions 1 and 2 of the struct are the same. */
@@ -69,8 +71,86 @@ CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return node_add_conditional(phGraphNode, hGraph, dependencies, dependencyData,
 			numDependencies, &nodeParams->conditional);
+	/* Versions 1 and 2 of the struct are the same; it learns the address. */
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		return node_add(phGraphNode, hGraph, dependencies, dependencyData,
+			numDependencies, &p, node_params_alloc(&p, (void *)&nodeParams->alloc));
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+		return node_add(phGraphNode, hGraph, dependencies, dependencyData,
+			numDependencies, &p,
+			node_params_free_memory(&p, graph, nodeParams->free.dptr));
 	return node_add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p,
 		any_params(&p, nodeParams, &graph->parts));
+}
+
+static CUresult any_get_fill(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS_v2 *to)
+{
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUresult status = hand_cuGraphMemsetNodeGetParams(hNode, &fill);
+
+	if (status)
+		return status;
+	*to = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = fill.dst,
+		.pitch = fill.pitch,
+		.value = fill.value,
+		.elementSize = fill.elementSize,
+		.width = fill.width,
+		.height = fill.height};
+	return cuCtxGetCurrent(&to->ctx);
+}
+
+static CUresult any_get_copy(CUgraphNode hNode, CUDA_MEMCPY_NODE_PARAMS *to)
+{
+	CUresult status = hand_cuGraphMemcpyNodeGetParams(hNode, &to->copyParams);
+
+	return status ? status : cuCtxGetCurrent(&to->copyCtx);
+}
+
+static CUresult any_get_host(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS_v2 *to)
+{
+	CUDA_HOST_NODE_PARAMS host;
+	CUresult status = hand_cuGraphHostNodeGetParams(hNode, &host);
+
+	to->fn = status ? NULL : host.fn;
+	to->userData = status ? NULL : host.userData;
+	return status;
+}
+
+CUresult hand_cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	CUgraphNodeType type;
+	CUresult status;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = hand_cuGraphNodeGetType(hNode, &type);
+	if (status)
+		return status;
+	memset(nodeParams, 0, sizeof(*nodeParams));
+	nodeParams->type = type;
+	/* Where the structs have two versions these are the same. */
+	switch ((int)type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return hand_cuGraphKernelNodeGetParams_v2(hNode, (void *)&nodeParams->kernel);
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return any_get_copy(hNode, &nodeParams->memcpy);
+	case CU_GRAPH_NODE_TYPE_MEMSET: return any_get_fill(hNode, &nodeParams->memset);
+	case CU_GRAPH_NODE_TYPE_HOST: return any_get_host(hNode, &nodeParams->host);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return hand_cuGraphChildGraphNodeGetGraph(hNode, &nodeParams->graph.graph);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return graph_event_get(hNode, type, &nodeParams->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return graph_event_get(hNode, type, &nodeParams->eventRecord.event);
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return hand_cuGraphMemAllocNodeGetParams(hNode, (void *)&nodeParams->alloc);
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return hand_cuGraphMemFreeNodeGetParams(hNode, &nodeParams->free.dptr);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return hand_cuGraphBatchMemOpNodeGetParams(hNode, (void *)&nodeParams->memOp);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return node_get_conditional(graph_node_find(hNode), &nodeParams->conditional);
+	default: return CUDA_SUCCESS;
+	}
 }
 
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)

@@ -397,7 +397,7 @@ CUresult hand_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	struct node_params p = {0};
 
 	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_child(&p, childGraph));
+		node_params_child(&p, childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE));
 }
 
 CUresult hand_cuGraphExecChildGraphNodeSetParams(
@@ -409,7 +409,8 @@ CUresult hand_cuGraphExecChildGraphNodeSetParams(
 	/* Whose parts would go and whose would come is not kept apart. */
 	if (child && child->parts.count)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return node_set(hNode, &hGraphExec, &p, node_params_child(&p, childGraph));
+	return node_set(hNode, &hGraphExec, &p,
+		node_params_child(&p, childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE));
 }
 
 CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
