@@ -21,7 +21,8 @@ WANT = {  # round trips of one
     "record_context": 0, "fill": 0, "copy_pageable": 0, "copy_pinned": 0, "copy_batch": 0, "copy_on_device": 0,
     "copy_back_pinned": 0, "copy_array": 0,
     "ask": 0, "setting": 0, "synchronize": 1, "wait_event": 1, "copy_back": 1, "item": 1,
-    "step": 1, "capture": 2, "replay": 0, "replay_copies": 0,
+    "step": 1, "capture": 2, "replay": 0, "replay_copies": 0, "replay_large": 0,
+    "build": 1,
 }
 FLAG_MOST = 3  # more where a look comes between what belongs together
 OFF = {  # what switching an optimisation off costs, so that the switches are known to switch

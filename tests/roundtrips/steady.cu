@@ -112,8 +112,8 @@ static void copy_batch(state *s, int i)
 	s->pageable[0] = i;
 	attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
 #if CUDART_VERSION >= 13000
-	CUDA(cudaMemcpyBatchAsync(dsts, (const void *const *)srcs, sizes, 2, &attributes, &first,
-		1, s->stream));
+	CUDA(cudaMemcpyBatchAsync(
+		dsts, (const void *const *)srcs, sizes, 2, &attributes, &first, 1, s->stream));
 #else
 	CUDA(cudaMemcpyBatchAsync(
 		dsts, srcs, sizes, 2, &attributes, &first, 1, NULL, s->stream));
@@ -122,8 +122,8 @@ static void copy_batch(state *s, int i)
 
 static void copy_on_device(state *s, int)
 {
-	CUDA(cudaMemcpyAsync(
-		s->device, s->device + BYTES / 8, BYTES / 2, cudaMemcpyDeviceToDevice, s->stream));
+	CUDA(cudaMemcpyAsync(s->device, s->device + BYTES / 8, BYTES / 2,
+		cudaMemcpyDeviceToDevice, s->stream));
 }
 
 static void copy_back_pinned(state *s, int)
@@ -145,7 +145,8 @@ static void ask(state *, int)
 /* A setter that can be refused: awaited until the driver has taken it once. */
 static void setting(state *, int i)
 {
-	CUDA(cudaDeviceSetCacheConfig(i % 2 ? cudaFuncCachePreferL1 : cudaFuncCachePreferShared));
+	CUDA(cudaDeviceSetCacheConfig(
+		i % 2 ? cudaFuncCachePreferL1 : cudaFuncCachePreferShared));
 }
 
 static void synchronize(state *s, int i)
@@ -166,7 +167,8 @@ static void copy_back(state *s, int)
 	CUDA(cudaMemcpy(s->pageable, s->device, BYTES, cudaMemcpyDeviceToHost));
 }
 
-/* As PyTorch's .item() does it: the copy to pageable memory has waited for the stream already. */
+/* As PyTorch's .item() does it: the copy to pageable memory has waited for the stream already.
+ */
 static void item(state *s, int i)
 {
 	launch(s, i);
@@ -224,6 +226,48 @@ static void replay_copies(state *s, int)
 	CUDA(cudaGraphLaunch(s->graph, s->stream));
 }
 
+/* A graph of 1 000 nodes. */
+static void replay_large(state *s, int)
+{
+	cudaGraph_t graph;
+
+	if (!s->graph) {
+		CUDA(cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeGlobal));
+		for (int i = 0; i < 1000; i++)
+			CUDA(cudaMemsetAsync(s->device, i, 4, s->stream));
+		CUDA(cudaStreamEndCapture(s->stream, &graph));
+		CUDA(cudaGraphInstantiateWithFlags(&s->graph, graph, 0));
+		CUDA(cudaGraphDestroy(graph));
+	}
+	CUDA(cudaGraphLaunch(s->graph, s->stream));
+}
+
+/* 50 nodes of its own: adding them costs nothing, nor do memory and values in it. */
+static void build(state *s, int)
+{
+	cudaMemsetParams fill = {};
+	cudaGraphNode_t node, before;
+	cudaGraph_t graph;
+	void *memory;
+
+	fill.dst = s->device;
+	fill.elementSize = fill.width = fill.height = 1;
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddMemsetNode(&before, graph, NULL, 0, &fill));
+	for (int i = 0; i < 50; i++, before = node)
+		CUDA(cudaGraphAddMemsetNode(&node, graph, &before, 1, &fill));
+	CUDA(cudaGraphDestroy(graph));
+	/* Its end is the one round trip. */
+	CUDA(cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeGlobal));
+	for (int i = 0; i < 20; i++) {
+		CUDA(cudaMallocAsync(&memory, 1000, s->stream));
+		CUDA(cudaMemsetAsync(memory, 0, 1000, s->stream));
+		CUDA(cudaFreeAsync(memory, s->stream));
+	}
+	CUDA(cudaStreamEndCapture(s->stream, &graph));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(state *, int);
@@ -252,6 +296,8 @@ static const struct {
 	{"capture", capture},
 	{"replay", replay},
 	{"replay_copies", replay_copies},
+	{"replay_large", replay_large},
+	{"build", build},
 };
 
 int main(int argc, char **argv)
