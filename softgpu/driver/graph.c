@@ -50,7 +50,38 @@ static void node_free(struct CUgraphNode_st *node)
 	if (node->condition)
 		condition_let(node->condition);
 	node_set_free(&node->after);
+	free(node->notes);
 	free(node);
+}
+
+/* ---- what edges say ---- */
+
+static CUgraphEdgeData edge_data(
+	const struct CUgraphNode_st *from, const struct CUgraphNode_st *to)
+{
+	for (size_t i = 0; i < to->note_count; i++)
+		if (to->notes[i].from == from)
+			return to->notes[i].data;
+	return (CUgraphEdgeData){0};
+}
+
+static bool edge_note_add(struct CUgraphNode_st *to, const struct CUgraphNode_st *from,
+	const CUgraphEdgeData *data)
+{
+	struct edge_note *notes = realloc(to->notes, (to->note_count + 1) * sizeof(*notes));
+
+	if (!notes)
+		return false;
+	to->notes = notes;
+	notes[to->note_count++] = (struct edge_note){from, *data};
+	return true;
+}
+
+static void edge_note_remove(struct CUgraphNode_st *to, const struct CUgraphNode_st *from)
+{
+	for (size_t i = 0; i < to->note_count; i++)
+		if (to->notes[i].from == from)
+			to->notes[i--] = to->notes[--to->note_count];
 }
 
 void soft_graph_free(struct CUgraph_st *graph)
@@ -114,6 +145,7 @@ void graph_remove(struct CUgraphNode_st *node)
 		for (size_t d = 0; d < after->count; d++)
 			if (after->item[d] == node)
 				after->item[d--] = after->item[--after->count];
+		edge_note_remove(graph->nodes[i], node);
 	}
 	node_free(node);
 }
@@ -208,6 +240,13 @@ struct CUgraph_st *graph_clone(const struct CUgraph_st *graph)
 		for (size_t d = 0; whole && d < graph->nodes[i]->after.count; d++)
 			whole = node_set_add(&clone->nodes[i]->after,
 				clone->nodes[graph->nodes[i]->after.item[d]->index]);
+	for (size_t i = 0; whole && i < graph->count; i++)
+		for (size_t e = 0; whole && e < graph->nodes[i]->note_count; e++) {
+			const struct edge_note *note = &graph->nodes[i]->notes[e];
+
+			whole = edge_note_add(
+				clone->nodes[i], clone->nodes[note->from->index], &note->data);
+		}
 	if (whole)
 		whole = !graph_objects_copy(graph->objects, graph->object_count,
 			&clone->objects, &clone->object_count);
@@ -339,7 +378,7 @@ CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 				from[n] = hGraph->nodes[i]->after.item[d];
 				to[n] = hGraph->nodes[i];
 				if (edgeData)
-					edgeData[n] = (CUgraphEdgeData){0};
+					edgeData[n] = edge_data(from[n], to[n]);
 			}
 	if (!from || *numEdges > n)
 		*numEdges = n;
@@ -361,9 +400,9 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependenc
 	if (numDependencies && object_is(hNode, OBJECT_NODE))
 		ret = list_out(
 			dependencies, numDependencies, hNode->after.item, hNode->after.count);
-	pthread_mutex_unlock(&queue_lock);
 	for (size_t i = 0; !ret && dependencies && edgeData && i < *numDependencies; i++)
-		edgeData[i] = (CUgraphEdgeData){0};
+		edgeData[i] = edge_data(dependencies[i], hNode);
+	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }
 
@@ -393,9 +432,9 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *depende
 			ret = list_out(
 				dependentNodes, numDependentNodes, behind.item, behind.count);
 	}
-	pthread_mutex_unlock(&queue_lock);
 	for (size_t i = 0; !ret && dependentNodes && edgeData && i < *numDependentNodes; i++)
-		edgeData[i] = (CUgraphEdgeData){0};
+		edgeData[i] = edge_data(hNode, dependentNodes[i]);
+	pthread_mutex_unlock(&queue_lock);
 	node_set_free(&behind);
 	return ret;
 }
@@ -406,12 +445,21 @@ CUresult cuGraphNodeGetDependentNodes(
 	return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
 }
 
-static bool edge_plain(const CUgraphEdgeData *data, size_t n)
+static bool edge_plain(const CUgraphEdgeData *data)
 {
-	for (size_t i = 0; data && i < n; i++)
-		if (data[i].from_port || data[i].to_port || data[i].type)
-			return false;
-	return true;
+	return !data->from_port && !data->to_port && !data->type;
+}
+
+/* Between kernels, from one of their ports. */
+static bool edge_valid(const struct CUgraphNode_st *from, const struct CUgraphNode_st *to,
+	const CUgraphEdgeData *data)
+{
+	if (edge_plain(data))
+		return true;
+	return data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && !data->to_port &&
+	       (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+		       data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER) &&
+	       from->type == CU_GRAPH_NODE_TYPE_KERNEL && to->type == CU_GRAPH_NODE_TYPE_KERNEL;
 }
 
 static CUresult edges_check(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
@@ -419,11 +467,10 @@ static CUresult edges_check(CUgraph graph, const CUgraphNode *from, const CUgrap
 {
 	if (!object_is(graph, OBJECT_GRAPH) || (n && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!edge_plain(data, n))
-		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < n; i++)
 		if (!object_is(from[i], OBJECT_NODE) || !object_is(to[i], OBJECT_NODE) ||
-			from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i])
+			from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i] ||
+			(data && !edge_valid(from[i], to[i], &data[i])))
 			return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -447,7 +494,9 @@ CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		if (edge_there(from[i], to[i]))
 			ret = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < numDependencies && !ret; i++)
-		if (!node_set_add(&to[i]->after, from[i]))
+		if (!node_set_add(&to[i]->after, from[i]) ||
+			(edgeData && !edge_plain(&edgeData[i]) &&
+				!edge_note_add(to[i], from[i], &edgeData[i])))
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
@@ -471,6 +520,8 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 			ret = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < numDependencies && !ret; i++) {
 		struct node_set *after = &to[i]->after;
+
+		edge_note_remove(to[i], from[i]);
 
 		for (size_t d = 0; d < after->count; d++)
 			if (after->item[d] == from[i]) {

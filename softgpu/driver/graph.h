@@ -14,9 +14,17 @@
 
 #include "softgpu/driver/softgpu.h"
 
+/* An edge that says more than before and behind. It orders as any other here. */
+struct edge_note {
+	const struct CUgraphNode_st *from;
+	CUgraphEdgeData data;
+};
+
 struct CUgraphNode_st {
 	struct CUgraph_st *graph;
 	struct node_set after; /* what it waits for */
+	struct edge_note *notes;
+	size_t note_count;
 	CUgraphNodeType type;
 	struct op *op;		    /* KERNEL, MEMCPY, MEMSET, HOST, BATCH_MEM_OP */
 	CUevent event;		    /* EVENT_RECORD, WAIT_EVENT; referenced */

@@ -22,6 +22,7 @@ struct graph_memory {
 	size_t bytes;
 	int device;
 	uint32_t refs; /* parts */
+	uint64_t pass; /* of launches: the one that found where it is allocated */
 	bool allocated;
 	bool lost; /* in a reset of its device */
 };
@@ -30,9 +31,12 @@ struct usage {
 	uint64_t used, used_high, reserved, reserved_high;
 };
 
+#define MEMORY_BUCKETS 256u
+
 static struct {
 	pthread_mutex_t lock;
-	struct graph_memory *first;
+	struct graph_memory *buckets[MEMORY_BUCKETS];
+	uint64_t pass;
 	_Atomic uint32_t count; /* 0, as almost always: no free need ask */
 	struct usage usage[OPEN_DEVICES];
 } memories = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -40,9 +44,14 @@ LOCK_RANK(graph_memory, memories.lock, LOCK_GRAPH_MEMORY);
 
 /* ---- with the lock held ---- */
 
+static struct graph_memory **memory_bucket(CUdeviceptr address)
+{
+	return &memories.buckets[(address >> 9 ^ address >> 21) % MEMORY_BUCKETS];
+}
+
 static struct graph_memory *memory_at(CUdeviceptr address)
 {
-	struct graph_memory *m = memories.first;
+	struct graph_memory *m = *memory_bucket(address);
 
 	while (m && (m->address != address || m->lost))
 		m = m->next;
@@ -72,7 +81,7 @@ static void memory_allocated(struct graph_memory *m, bool allocated)
 /* True: nobody needs it any more, and the caller frees it. */
 static bool memory_over(struct graph_memory *m)
 {
-	struct graph_memory **at = &memories.first;
+	struct graph_memory **at = memory_bucket(m->address);
 
 	if (m->refs || m->allocated)
 		return false;
@@ -137,8 +146,8 @@ static CUresult alloc_part(int device, size_t bytes, struct part **out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	pthread_mutex_lock(&memories.lock);
-	m->next = memories.first;
-	memories.first = m;
+	m->next = *memory_bucket(m->address);
+	*memory_bucket(m->address) = m;
 	atomic_fetch_add(&memories.count, 1);
 	usage_add(&u->reserved, &u->reserved_high, bytes);
 	pthread_mutex_unlock(&memories.lock);
@@ -196,17 +205,18 @@ void graph_memory_reset(int device)
 	struct graph_memory *next, *over = NULL;
 
 	pthread_mutex_lock(&memories.lock);
-	for (struct graph_memory *m = memories.first; m; m = next) {
-		next = m->next;
-		if (m->device != device)
-			continue;
-		m->lost = true;
-		memory_allocated(m, false);
-		if (memory_over(m)) {
-			m->next = over;
-			over = m;
+	for (unsigned i = 0; i < MEMORY_BUCKETS; i++)
+		for (struct graph_memory *m = memories.buckets[i]; m; m = next) {
+			next = m->next;
+			if (m->device != device)
+				continue;
+			m->lost = true;
+			memory_allocated(m, false);
+			if (memory_over(m)) {
+				m->next = over;
+				over = m;
+			}
 		}
-	}
 	pthread_mutex_unlock(&memories.lock);
 	for (; over; over = next) {
 		next = over->next;
@@ -216,24 +226,20 @@ void graph_memory_reset(int device)
 
 /* ---- launches ---- */
 
-/* Its place is behind another's of the same memory in these parts. */
-static bool freed_here(const struct parts *parts, size_t at)
-{
-	for (size_t i = 0; i < at; i++)
-		if (parts->places[i].part->kind == PART_ALLOC &&
-			parts->places[i].part->held == parts->places[at].part->held)
-			return true;
-	return false;
-}
-
+/* What these parts allocate they may free as well: it need not be allocated before. */
 static bool launch_allowed(const struct parts *parts, bool auto_free)
 {
+	memories.pass++;
 	for (size_t i = 0; i < parts->count; i++) {
 		const struct part *part = parts->places[i].part;
 
-		if (part->kind == PART_ALLOC && part->held->allocated && !auto_free)
-			return false;
-		if (part->kind == PART_FREE && !part->held->allocated && !freed_here(parts, i))
+		if (part->kind == PART_ALLOC) {
+			if (part->held->allocated && !auto_free)
+				return false;
+			part->held->pass = memories.pass;
+		}
+		if (part->kind == PART_FREE && !part->held->allocated &&
+			part->held->pass != memories.pass)
 			return false;
 	}
 	return true;
