@@ -126,9 +126,7 @@ static CUresult run_cublasNrm2Ex(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasNrm2Ex)
+	if (!lib || worker_refused(r) || !lib->cublasNrm2Ex)
 		return plain_lacks(w, r, served, "cublasNrm2Ex");
 	status = lib->cublasNrm2Ex(served->handle, body->n, (void *)(uintptr_t)body->x,
 		(cudaDataType)body->xType, body->incx,
@@ -149,9 +147,7 @@ static CUresult run_cublasSnrm2_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSnrm2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSnrm2_v2)
 		return plain_lacks(w, r, served, "cublasSnrm2_v2");
 	status = lib->cublasSnrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -170,9 +166,7 @@ static CUresult run_cublasDnrm2_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDnrm2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDnrm2_v2)
 		return plain_lacks(w, r, served, "cublasDnrm2_v2");
 	status = lib->cublasDnrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -191,9 +185,7 @@ static CUresult run_cublasScnrm2_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasScnrm2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasScnrm2_v2)
 		return plain_lacks(w, r, served, "cublasScnrm2_v2");
 	status = lib->cublasScnrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -212,9 +204,7 @@ static CUresult run_cublasDznrm2_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDznrm2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDznrm2_v2)
 		return plain_lacks(w, r, served, "cublasDznrm2_v2");
 	status = lib->cublasDznrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -233,9 +223,7 @@ static CUresult run_cublasDotEx(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDotEx)
+	if (!lib || worker_refused(r) || !lib->cublasDotEx)
 		return plain_lacks(w, r, served, "cublasDotEx");
 	status = lib->cublasDotEx(served->handle, body->n, (void *)(uintptr_t)body->x,
 		(cudaDataType)body->xType, body->incx, (void *)(uintptr_t)body->y,
@@ -257,9 +245,7 @@ static CUresult run_cublasDotcEx(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDotcEx)
+	if (!lib || worker_refused(r) || !lib->cublasDotcEx)
 		return plain_lacks(w, r, served, "cublasDotcEx");
 	status = lib->cublasDotcEx(served->handle, body->n, (void *)(uintptr_t)body->x,
 		(cudaDataType)body->xType, body->incx, (void *)(uintptr_t)body->y,
@@ -281,9 +267,7 @@ static CUresult run_cublasSdot_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSdot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSdot_v2)
 		return plain_lacks(w, r, served, "cublasSdot_v2");
 	status = lib->cublasSdot_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, (void *)(uintptr_t)body->y, body->incy,
@@ -303,9 +287,7 @@ static CUresult run_cublasDdot_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDdot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDdot_v2)
 		return plain_lacks(w, r, served, "cublasDdot_v2");
 	status = lib->cublasDdot_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, (void *)(uintptr_t)body->y, body->incy,
@@ -325,9 +307,7 @@ static CUresult run_cublasCdotu_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCdotu_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCdotu_v2)
 		return plain_lacks(w, r, served, "cublasCdotu_v2");
 	status = lib->cublasCdotu_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, (void *)(uintptr_t)body->y, body->incy,
@@ -347,9 +327,7 @@ static CUresult run_cublasCdotc_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCdotc_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCdotc_v2)
 		return plain_lacks(w, r, served, "cublasCdotc_v2");
 	status = lib->cublasCdotc_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, (void *)(uintptr_t)body->y, body->incy,
@@ -369,9 +347,7 @@ static CUresult run_cublasZdotu_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZdotu_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZdotu_v2)
 		return plain_lacks(w, r, served, "cublasZdotu_v2");
 	status = lib->cublasZdotu_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, (void *)(uintptr_t)body->y, body->incy,
@@ -391,9 +367,7 @@ static CUresult run_cublasZdotc_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZdotc_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZdotc_v2)
 		return plain_lacks(w, r, served, "cublasZdotc_v2");
 	status = lib->cublasZdotc_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, (void *)(uintptr_t)body->y, body->incy,
@@ -411,9 +385,7 @@ static CUresult run_cublasScalEx(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasScalEx)
+	if (!lib || worker_refused(r) || !lib->cublasScalEx)
 		return plain_lacks(w, r, served, "cublasScalEx");
 	return plain_answer(w, r, served, lib->cublasScalEx(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -431,9 +403,7 @@ static CUresult run_cublasSscal_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSscal_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSscal_v2)
 		return plain_lacks(w, r, served, "cublasSscal_v2");
 	return plain_answer(w, r, served, lib->cublasSscal_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -449,9 +419,7 @@ static CUresult run_cublasDscal_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDscal_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDscal_v2)
 		return plain_lacks(w, r, served, "cublasDscal_v2");
 	return plain_answer(w, r, served, lib->cublasDscal_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -467,9 +435,7 @@ static CUresult run_cublasCscal_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCscal_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCscal_v2)
 		return plain_lacks(w, r, served, "cublasCscal_v2");
 	return plain_answer(w, r, served, lib->cublasCscal_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -485,9 +451,7 @@ static CUresult run_cublasCsscal_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsscal_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsscal_v2)
 		return plain_lacks(w, r, served, "cublasCsscal_v2");
 	return plain_answer(w, r, served, lib->cublasCsscal_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -503,9 +467,7 @@ static CUresult run_cublasZscal_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZscal_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZscal_v2)
 		return plain_lacks(w, r, served, "cublasZscal_v2");
 	return plain_answer(w, r, served, lib->cublasZscal_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -521,9 +483,7 @@ static CUresult run_cublasZdscal_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZdscal_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZdscal_v2)
 		return plain_lacks(w, r, served, "cublasZdscal_v2");
 	return plain_answer(w, r, served, lib->cublasZdscal_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -539,9 +499,7 @@ static CUresult run_cublasAxpyEx(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasAxpyEx)
+	if (!lib || worker_refused(r) || !lib->cublasAxpyEx)
 		return plain_lacks(w, r, served, "cublasAxpyEx");
 	return plain_answer(w, r, served, lib->cublasAxpyEx(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -560,9 +518,7 @@ static CUresult run_cublasSaxpy_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSaxpy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSaxpy_v2)
 		return plain_lacks(w, r, served, "cublasSaxpy_v2");
 	return plain_answer(w, r, served, lib->cublasSaxpy_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -579,9 +535,7 @@ static CUresult run_cublasDaxpy_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDaxpy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDaxpy_v2)
 		return plain_lacks(w, r, served, "cublasDaxpy_v2");
 	return plain_answer(w, r, served, lib->cublasDaxpy_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -598,9 +552,7 @@ static CUresult run_cublasCaxpy_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCaxpy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCaxpy_v2)
 		return plain_lacks(w, r, served, "cublasCaxpy_v2");
 	return plain_answer(w, r, served, lib->cublasCaxpy_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -617,9 +569,7 @@ static CUresult run_cublasZaxpy_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZaxpy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZaxpy_v2)
 		return plain_lacks(w, r, served, "cublasZaxpy_v2");
 	return plain_answer(w, r, served, lib->cublasZaxpy_v2(served->handle, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -634,9 +584,7 @@ static CUresult run_cublasCopyEx(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCopyEx)
+	if (!lib || worker_refused(r) || !lib->cublasCopyEx)
 		return plain_lacks(w, r, served, "cublasCopyEx");
 	return plain_answer(w, r, served, lib->cublasCopyEx(served->handle, body->n,
 			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
@@ -650,9 +598,7 @@ static CUresult run_cublasScopy_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasScopy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasScopy_v2)
 		return plain_lacks(w, r, served, "cublasScopy_v2");
 	return plain_answer(w, r, served, lib->cublasScopy_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -666,9 +612,7 @@ static CUresult run_cublasDcopy_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDcopy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDcopy_v2)
 		return plain_lacks(w, r, served, "cublasDcopy_v2");
 	return plain_answer(w, r, served, lib->cublasDcopy_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -682,9 +626,7 @@ static CUresult run_cublasCcopy_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCcopy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCcopy_v2)
 		return plain_lacks(w, r, served, "cublasCcopy_v2");
 	return plain_answer(w, r, served, lib->cublasCcopy_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -698,9 +640,7 @@ static CUresult run_cublasZcopy_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZcopy_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZcopy_v2)
 		return plain_lacks(w, r, served, "cublasZcopy_v2");
 	return plain_answer(w, r, served, lib->cublasZcopy_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -714,9 +654,7 @@ static CUresult run_cublasSswap_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSswap_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSswap_v2)
 		return plain_lacks(w, r, served, "cublasSswap_v2");
 	return plain_answer(w, r, served, lib->cublasSswap_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -730,9 +668,7 @@ static CUresult run_cublasDswap_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDswap_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDswap_v2)
 		return plain_lacks(w, r, served, "cublasDswap_v2");
 	return plain_answer(w, r, served, lib->cublasDswap_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -746,9 +682,7 @@ static CUresult run_cublasCswap_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCswap_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCswap_v2)
 		return plain_lacks(w, r, served, "cublasCswap_v2");
 	return plain_answer(w, r, served, lib->cublasCswap_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -762,9 +696,7 @@ static CUresult run_cublasZswap_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZswap_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZswap_v2)
 		return plain_lacks(w, r, served, "cublasZswap_v2");
 	return plain_answer(w, r, served, lib->cublasZswap_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -778,9 +710,7 @@ static CUresult run_cublasSwapEx(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSwapEx)
+	if (!lib || worker_refused(r) || !lib->cublasSwapEx)
 		return plain_lacks(w, r, served, "cublasSwapEx");
 	return plain_answer(w, r, served, lib->cublasSwapEx(served->handle, body->n,
 			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
@@ -798,9 +728,7 @@ static CUresult run_cublasIsamax_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIsamax_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIsamax_v2)
 		return plain_lacks(w, r, served, "cublasIsamax_v2");
 	status = lib->cublasIsamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -819,9 +747,7 @@ static CUresult run_cublasIdamax_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIdamax_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIdamax_v2)
 		return plain_lacks(w, r, served, "cublasIdamax_v2");
 	status = lib->cublasIdamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -840,9 +766,7 @@ static CUresult run_cublasIcamax_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIcamax_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIcamax_v2)
 		return plain_lacks(w, r, served, "cublasIcamax_v2");
 	status = lib->cublasIcamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -861,9 +785,7 @@ static CUresult run_cublasIzamax_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIzamax_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIzamax_v2)
 		return plain_lacks(w, r, served, "cublasIzamax_v2");
 	status = lib->cublasIzamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -882,9 +804,7 @@ static CUresult run_cublasIamaxEx(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIamaxEx)
+	if (!lib || worker_refused(r) || !lib->cublasIamaxEx)
 		return plain_lacks(w, r, served, "cublasIamaxEx");
 	status = lib->cublasIamaxEx(served->handle, body->n, (void *)(uintptr_t)body->x,
 		(cudaDataType)body->xType, body->incx,
@@ -904,9 +824,7 @@ static CUresult run_cublasIsamin_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIsamin_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIsamin_v2)
 		return plain_lacks(w, r, served, "cublasIsamin_v2");
 	status = lib->cublasIsamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -925,9 +843,7 @@ static CUresult run_cublasIdamin_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIdamin_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIdamin_v2)
 		return plain_lacks(w, r, served, "cublasIdamin_v2");
 	status = lib->cublasIdamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -946,9 +862,7 @@ static CUresult run_cublasIcamin_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIcamin_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIcamin_v2)
 		return plain_lacks(w, r, served, "cublasIcamin_v2");
 	status = lib->cublasIcamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -967,9 +881,7 @@ static CUresult run_cublasIzamin_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIzamin_v2)
+	if (!lib || worker_refused(r) || !lib->cublasIzamin_v2)
 		return plain_lacks(w, r, served, "cublasIzamin_v2");
 	status = lib->cublasIzamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -988,9 +900,7 @@ static CUresult run_cublasIaminEx(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasIaminEx)
+	if (!lib || worker_refused(r) || !lib->cublasIaminEx)
 		return plain_lacks(w, r, served, "cublasIaminEx");
 	status = lib->cublasIaminEx(served->handle, body->n, (void *)(uintptr_t)body->x,
 		(cudaDataType)body->xType, body->incx,
@@ -1010,9 +920,7 @@ static CUresult run_cublasAsumEx(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasAsumEx)
+	if (!lib || worker_refused(r) || !lib->cublasAsumEx)
 		return plain_lacks(w, r, served, "cublasAsumEx");
 	status = lib->cublasAsumEx(served->handle, body->n, (void *)(uintptr_t)body->x,
 		(cudaDataType)body->xType, body->incx,
@@ -1033,9 +941,7 @@ static CUresult run_cublasSasum_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSasum_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSasum_v2)
 		return plain_lacks(w, r, served, "cublasSasum_v2");
 	status = lib->cublasSasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -1054,9 +960,7 @@ static CUresult run_cublasDasum_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDasum_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDasum_v2)
 		return plain_lacks(w, r, served, "cublasDasum_v2");
 	status = lib->cublasDasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -1075,9 +979,7 @@ static CUresult run_cublasScasum_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasScasum_v2)
+	if (!lib || worker_refused(r) || !lib->cublasScasum_v2)
 		return plain_lacks(w, r, served, "cublasScasum_v2");
 	status = lib->cublasScasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -1096,9 +998,7 @@ static CUresult run_cublasDzasum_v2(struct worker *w, struct request *r)
 	int status;
 
 	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDzasum_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDzasum_v2)
 		return plain_lacks(w, r, served, "cublasDzasum_v2");
 	status = lib->cublasDzasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
 		body->incx, plain_at(served, result, body->result, sizeof(result)));
@@ -1117,9 +1017,7 @@ static CUresult run_cublasSrot_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSrot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSrot_v2)
 		return plain_lacks(w, r, served, "cublasSrot_v2");
 	return plain_answer(w, r, served, lib->cublasSrot_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1138,9 +1036,7 @@ static CUresult run_cublasDrot_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDrot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDrot_v2)
 		return plain_lacks(w, r, served, "cublasDrot_v2");
 	return plain_answer(w, r, served, lib->cublasDrot_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1159,9 +1055,7 @@ static CUresult run_cublasCrot_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCrot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCrot_v2)
 		return plain_lacks(w, r, served, "cublasCrot_v2");
 	return plain_answer(w, r, served, lib->cublasCrot_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1180,9 +1074,7 @@ static CUresult run_cublasCsrot_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsrot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsrot_v2)
 		return plain_lacks(w, r, served, "cublasCsrot_v2");
 	return plain_answer(w, r, served, lib->cublasCsrot_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1201,9 +1093,7 @@ static CUresult run_cublasZrot_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZrot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZrot_v2)
 		return plain_lacks(w, r, served, "cublasZrot_v2");
 	return plain_answer(w, r, served, lib->cublasZrot_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1222,9 +1112,7 @@ static CUresult run_cublasZdrot_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZdrot_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZdrot_v2)
 		return plain_lacks(w, r, served, "cublasZdrot_v2");
 	return plain_answer(w, r, served, lib->cublasZdrot_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1243,9 +1131,7 @@ static CUresult run_cublasRotEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasRotEx)
+	if (!lib || worker_refused(r) || !lib->cublasRotEx)
 		return plain_lacks(w, r, served, "cublasRotEx");
 	return plain_answer(w, r, served, lib->cublasRotEx(served->handle, body->n,
 			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
@@ -1272,9 +1158,7 @@ static CUresult run_cublasSrotg_v2(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->b);
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSrotg_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSrotg_v2)
 		return plain_lacks(w, r, served, "cublasSrotg_v2");
 	status = lib->cublasSrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
 		plain_at(served, b, body->b, sizeof(b)),
@@ -1304,9 +1188,7 @@ static CUresult run_cublasDrotg_v2(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->b);
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDrotg_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDrotg_v2)
 		return plain_lacks(w, r, served, "cublasDrotg_v2");
 	status = lib->cublasDrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
 		plain_at(served, b, body->b, sizeof(b)),
@@ -1336,9 +1218,7 @@ static CUresult run_cublasCrotg_v2(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->b);
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCrotg_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCrotg_v2)
 		return plain_lacks(w, r, served, "cublasCrotg_v2");
 	status = lib->cublasCrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
 		plain_at(served, b, body->b, sizeof(b)),
@@ -1368,9 +1248,7 @@ static CUresult run_cublasZrotg_v2(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->b);
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZrotg_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZrotg_v2)
 		return plain_lacks(w, r, served, "cublasZrotg_v2");
 	status = lib->cublasZrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
 		plain_at(served, b, body->b, sizeof(b)),
@@ -1400,9 +1278,7 @@ static CUresult run_cublasRotgEx(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->b);
 	plain_check(w, r, served, body->c);
 	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasRotgEx)
+	if (!lib || worker_refused(r) || !lib->cublasRotgEx)
 		return plain_lacks(w, r, served, "cublasRotgEx");
 	status = lib->cublasRotgEx(served->handle, plain_at(served, a, body->a, sizeof(a)),
 		plain_at(served, b, body->b, sizeof(b)), (cudaDataType)body->abType,
@@ -1425,9 +1301,7 @@ static CUresult run_cublasSrotm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t param[5];
 
 	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSrotm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSrotm_v2)
 		return plain_lacks(w, r, served, "cublasSrotm_v2");
 	return plain_answer(w, r, served, lib->cublasSrotm_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1443,9 +1317,7 @@ static CUresult run_cublasDrotm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t param[5];
 
 	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDrotm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDrotm_v2)
 		return plain_lacks(w, r, served, "cublasDrotm_v2");
 	return plain_answer(w, r, served, lib->cublasDrotm_v2(served->handle, body->n,
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
@@ -1461,9 +1333,7 @@ static CUresult run_cublasRotmEx(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t param[5];
 
 	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasRotmEx)
+	if (!lib || worker_refused(r) || !lib->cublasRotmEx)
 		return plain_lacks(w, r, served, "cublasRotmEx");
 	return plain_answer(w, r, served, lib->cublasRotmEx(served->handle, body->n,
 			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
@@ -1491,9 +1361,7 @@ static CUresult run_cublasSrotmg_v2(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->x1);
 	plain_check(w, r, served, body->y1);
 	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSrotmg_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSrotmg_v2)
 		return plain_lacks(w, r, served, "cublasSrotmg_v2");
 	status = lib->cublasSrotmg_v2(served->handle,
 		plain_at(served, d1, body->d1, sizeof(d1)),
@@ -1527,9 +1395,7 @@ static CUresult run_cublasDrotmg_v2(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->x1);
 	plain_check(w, r, served, body->y1);
 	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDrotmg_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDrotmg_v2)
 		return plain_lacks(w, r, served, "cublasDrotmg_v2");
 	status = lib->cublasDrotmg_v2(served->handle,
 		plain_at(served, d1, body->d1, sizeof(d1)),
@@ -1563,9 +1429,7 @@ static CUresult run_cublasRotmgEx(struct worker *w, struct request *r)
 	plain_check(w, r, served, body->x1);
 	plain_check(w, r, served, body->y1);
 	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasRotmgEx)
+	if (!lib || worker_refused(r) || !lib->cublasRotmgEx)
 		return plain_lacks(w, r, served, "cublasRotmgEx");
 	status = lib->cublasRotmgEx(served->handle, plain_at(served, d1, body->d1, sizeof(d1)),
 		(cudaDataType)body->d1Type, plain_at(served, d2, body->d2, sizeof(d2)),
@@ -1591,9 +1455,7 @@ static CUresult run_cublasSgemv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgemv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSgemv_v2)
 		return plain_lacks(w, r, served, "cublasSgemv_v2");
 	return plain_answer(w, r, served, lib->cublasSgemv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -1614,9 +1476,7 @@ static CUresult run_cublasDgemv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgemv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDgemv_v2)
 		return plain_lacks(w, r, served, "cublasDgemv_v2");
 	return plain_answer(w, r, served, lib->cublasDgemv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -1637,9 +1497,7 @@ static CUresult run_cublasCgemv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCgemv_v2)
 		return plain_lacks(w, r, served, "cublasCgemv_v2");
 	return plain_answer(w, r, served, lib->cublasCgemv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -1660,9 +1518,7 @@ static CUresult run_cublasZgemv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgemv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZgemv_v2)
 		return plain_lacks(w, r, served, "cublasZgemv_v2");
 	return plain_answer(w, r, served, lib->cublasZgemv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -1683,9 +1539,7 @@ static CUresult run_cublasSgbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSgbmv_v2)
 		return plain_lacks(w, r, served, "cublasSgbmv_v2");
 	return plain_answer(w, r, served, lib->cublasSgbmv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
@@ -1706,9 +1560,7 @@ static CUresult run_cublasDgbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDgbmv_v2)
 		return plain_lacks(w, r, served, "cublasDgbmv_v2");
 	return plain_answer(w, r, served, lib->cublasDgbmv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
@@ -1729,9 +1581,7 @@ static CUresult run_cublasCgbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCgbmv_v2)
 		return plain_lacks(w, r, served, "cublasCgbmv_v2");
 	return plain_answer(w, r, served, lib->cublasCgbmv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
@@ -1752,9 +1602,7 @@ static CUresult run_cublasZgbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZgbmv_v2)
 		return plain_lacks(w, r, served, "cublasZgbmv_v2");
 	return plain_answer(w, r, served, lib->cublasZgbmv_v2(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
@@ -1771,9 +1619,7 @@ static CUresult run_cublasStrmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStrmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStrmv_v2)
 		return plain_lacks(w, r, served, "cublasStrmv_v2");
 	return plain_answer(w, r, served, lib->cublasStrmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1788,9 +1634,7 @@ static CUresult run_cublasDtrmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtrmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtrmv_v2)
 		return plain_lacks(w, r, served, "cublasDtrmv_v2");
 	return plain_answer(w, r, served, lib->cublasDtrmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1805,9 +1649,7 @@ static CUresult run_cublasCtrmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtrmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtrmv_v2)
 		return plain_lacks(w, r, served, "cublasCtrmv_v2");
 	return plain_answer(w, r, served, lib->cublasCtrmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1822,9 +1664,7 @@ static CUresult run_cublasZtrmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtrmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtrmv_v2)
 		return plain_lacks(w, r, served, "cublasZtrmv_v2");
 	return plain_answer(w, r, served, lib->cublasZtrmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1839,9 +1679,7 @@ static CUresult run_cublasStbmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStbmv_v2)
 		return plain_lacks(w, r, served, "cublasStbmv_v2");
 	return plain_answer(w, r, served, lib->cublasStbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1857,9 +1695,7 @@ static CUresult run_cublasDtbmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtbmv_v2)
 		return plain_lacks(w, r, served, "cublasDtbmv_v2");
 	return plain_answer(w, r, served, lib->cublasDtbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1875,9 +1711,7 @@ static CUresult run_cublasCtbmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtbmv_v2)
 		return plain_lacks(w, r, served, "cublasCtbmv_v2");
 	return plain_answer(w, r, served, lib->cublasCtbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1893,9 +1727,7 @@ static CUresult run_cublasZtbmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtbmv_v2)
 		return plain_lacks(w, r, served, "cublasZtbmv_v2");
 	return plain_answer(w, r, served, lib->cublasZtbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1911,9 +1743,7 @@ static CUresult run_cublasStpmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStpmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStpmv_v2)
 		return plain_lacks(w, r, served, "cublasStpmv_v2");
 	return plain_answer(w, r, served, lib->cublasStpmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1928,9 +1758,7 @@ static CUresult run_cublasDtpmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtpmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtpmv_v2)
 		return plain_lacks(w, r, served, "cublasDtpmv_v2");
 	return plain_answer(w, r, served, lib->cublasDtpmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1945,9 +1773,7 @@ static CUresult run_cublasCtpmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtpmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtpmv_v2)
 		return plain_lacks(w, r, served, "cublasCtpmv_v2");
 	return plain_answer(w, r, served, lib->cublasCtpmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1962,9 +1788,7 @@ static CUresult run_cublasZtpmv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtpmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtpmv_v2)
 		return plain_lacks(w, r, served, "cublasZtpmv_v2");
 	return plain_answer(w, r, served, lib->cublasZtpmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1979,9 +1803,7 @@ static CUresult run_cublasStrsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStrsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStrsv_v2)
 		return plain_lacks(w, r, served, "cublasStrsv_v2");
 	return plain_answer(w, r, served, lib->cublasStrsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -1996,9 +1818,7 @@ static CUresult run_cublasDtrsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtrsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtrsv_v2)
 		return plain_lacks(w, r, served, "cublasDtrsv_v2");
 	return plain_answer(w, r, served, lib->cublasDtrsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2013,9 +1833,7 @@ static CUresult run_cublasCtrsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtrsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtrsv_v2)
 		return plain_lacks(w, r, served, "cublasCtrsv_v2");
 	return plain_answer(w, r, served, lib->cublasCtrsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2030,9 +1848,7 @@ static CUresult run_cublasZtrsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtrsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtrsv_v2)
 		return plain_lacks(w, r, served, "cublasZtrsv_v2");
 	return plain_answer(w, r, served, lib->cublasZtrsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2047,9 +1863,7 @@ static CUresult run_cublasStpsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStpsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStpsv_v2)
 		return plain_lacks(w, r, served, "cublasStpsv_v2");
 	return plain_answer(w, r, served, lib->cublasStpsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2064,9 +1878,7 @@ static CUresult run_cublasDtpsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtpsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtpsv_v2)
 		return plain_lacks(w, r, served, "cublasDtpsv_v2");
 	return plain_answer(w, r, served, lib->cublasDtpsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2081,9 +1893,7 @@ static CUresult run_cublasCtpsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtpsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtpsv_v2)
 		return plain_lacks(w, r, served, "cublasCtpsv_v2");
 	return plain_answer(w, r, served, lib->cublasCtpsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2098,9 +1908,7 @@ static CUresult run_cublasZtpsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtpsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtpsv_v2)
 		return plain_lacks(w, r, served, "cublasZtpsv_v2");
 	return plain_answer(w, r, served, lib->cublasZtpsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2115,9 +1923,7 @@ static CUresult run_cublasStbsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStbsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStbsv_v2)
 		return plain_lacks(w, r, served, "cublasStbsv_v2");
 	return plain_answer(w, r, served, lib->cublasStbsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2133,9 +1939,7 @@ static CUresult run_cublasDtbsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtbsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtbsv_v2)
 		return plain_lacks(w, r, served, "cublasDtbsv_v2");
 	return plain_answer(w, r, served, lib->cublasDtbsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2151,9 +1955,7 @@ static CUresult run_cublasCtbsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtbsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtbsv_v2)
 		return plain_lacks(w, r, served, "cublasCtbsv_v2");
 	return plain_answer(w, r, served, lib->cublasCtbsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2169,9 +1971,7 @@ static CUresult run_cublasZtbsv_v2(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtbsv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtbsv_v2)
 		return plain_lacks(w, r, served, "cublasZtbsv_v2");
 	return plain_answer(w, r, served, lib->cublasZtbsv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
@@ -2191,9 +1991,7 @@ static CUresult run_cublasSsymv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsymv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSsymv_v2)
 		return plain_lacks(w, r, served, "cublasSsymv_v2");
 	return plain_answer(w, r, served, lib->cublasSsymv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2214,9 +2012,7 @@ static CUresult run_cublasDsymv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsymv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDsymv_v2)
 		return plain_lacks(w, r, served, "cublasDsymv_v2");
 	return plain_answer(w, r, served, lib->cublasDsymv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2237,9 +2033,7 @@ static CUresult run_cublasCsymv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsymv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsymv_v2)
 		return plain_lacks(w, r, served, "cublasCsymv_v2");
 	return plain_answer(w, r, served, lib->cublasCsymv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2260,9 +2054,7 @@ static CUresult run_cublasZsymv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZsymv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZsymv_v2)
 		return plain_lacks(w, r, served, "cublasZsymv_v2");
 	return plain_answer(w, r, served, lib->cublasZsymv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2283,9 +2075,7 @@ static CUresult run_cublasChemv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasChemv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasChemv_v2)
 		return plain_lacks(w, r, served, "cublasChemv_v2");
 	return plain_answer(w, r, served, lib->cublasChemv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2306,9 +2096,7 @@ static CUresult run_cublasZhemv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZhemv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZhemv_v2)
 		return plain_lacks(w, r, served, "cublasZhemv_v2");
 	return plain_answer(w, r, served, lib->cublasZhemv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2329,9 +2117,7 @@ static CUresult run_cublasSsbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSsbmv_v2)
 		return plain_lacks(w, r, served, "cublasSsbmv_v2");
 	return plain_answer(w, r, served, lib->cublasSsbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, body->k,
@@ -2352,9 +2138,7 @@ static CUresult run_cublasDsbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDsbmv_v2)
 		return plain_lacks(w, r, served, "cublasDsbmv_v2");
 	return plain_answer(w, r, served, lib->cublasDsbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, body->k,
@@ -2375,9 +2159,7 @@ static CUresult run_cublasChbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasChbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasChbmv_v2)
 		return plain_lacks(w, r, served, "cublasChbmv_v2");
 	return plain_answer(w, r, served, lib->cublasChbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, body->k,
@@ -2398,9 +2180,7 @@ static CUresult run_cublasZhbmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZhbmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZhbmv_v2)
 		return plain_lacks(w, r, served, "cublasZhbmv_v2");
 	return plain_answer(w, r, served, lib->cublasZhbmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, body->k,
@@ -2421,9 +2201,7 @@ static CUresult run_cublasSspmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSspmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSspmv_v2)
 		return plain_lacks(w, r, served, "cublasSspmv_v2");
 	return plain_answer(w, r, served, lib->cublasSspmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2444,9 +2222,7 @@ static CUresult run_cublasDspmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDspmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDspmv_v2)
 		return plain_lacks(w, r, served, "cublasDspmv_v2");
 	return plain_answer(w, r, served, lib->cublasDspmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2467,9 +2243,7 @@ static CUresult run_cublasChpmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasChpmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasChpmv_v2)
 		return plain_lacks(w, r, served, "cublasChpmv_v2");
 	return plain_answer(w, r, served, lib->cublasChpmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2490,9 +2264,7 @@ static CUresult run_cublasZhpmv_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZhpmv_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZhpmv_v2)
 		return plain_lacks(w, r, served, "cublasZhpmv_v2");
 	return plain_answer(w, r, served, lib->cublasZhpmv_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2511,9 +2283,7 @@ static CUresult run_cublasSger_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSger_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSger_v2)
 		return plain_lacks(w, r, served, "cublasSger_v2");
 	return plain_answer(w, r, served, lib->cublasSger_v2(served->handle, body->m, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -2530,9 +2300,7 @@ static CUresult run_cublasDger_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDger_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDger_v2)
 		return plain_lacks(w, r, served, "cublasDger_v2");
 	return plain_answer(w, r, served, lib->cublasDger_v2(served->handle, body->m, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -2549,9 +2317,7 @@ static CUresult run_cublasCgeru_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgeru_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCgeru_v2)
 		return plain_lacks(w, r, served, "cublasCgeru_v2");
 	return plain_answer(w, r, served, lib->cublasCgeru_v2(served->handle, body->m, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -2568,9 +2334,7 @@ static CUresult run_cublasCgerc_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgerc_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCgerc_v2)
 		return plain_lacks(w, r, served, "cublasCgerc_v2");
 	return plain_answer(w, r, served, lib->cublasCgerc_v2(served->handle, body->m, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -2587,9 +2351,7 @@ static CUresult run_cublasZgeru_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgeru_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZgeru_v2)
 		return plain_lacks(w, r, served, "cublasZgeru_v2");
 	return plain_answer(w, r, served, lib->cublasZgeru_v2(served->handle, body->m, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -2606,9 +2368,7 @@ static CUresult run_cublasZgerc_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgerc_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZgerc_v2)
 		return plain_lacks(w, r, served, "cublasZgerc_v2");
 	return plain_answer(w, r, served, lib->cublasZgerc_v2(served->handle, body->m, body->n,
 			plain_at(served, alpha, body->alpha, sizeof(alpha)),
@@ -2625,9 +2385,7 @@ static CUresult run_cublasSsyr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsyr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSsyr_v2)
 		return plain_lacks(w, r, served, "cublasSsyr_v2");
 	return plain_answer(w, r, served, lib->cublasSsyr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2645,9 +2403,7 @@ static CUresult run_cublasDsyr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsyr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDsyr_v2)
 		return plain_lacks(w, r, served, "cublasDsyr_v2");
 	return plain_answer(w, r, served, lib->cublasDsyr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2665,9 +2421,7 @@ static CUresult run_cublasCsyr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsyr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsyr_v2)
 		return plain_lacks(w, r, served, "cublasCsyr_v2");
 	return plain_answer(w, r, served, lib->cublasCsyr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2685,9 +2439,7 @@ static CUresult run_cublasZsyr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZsyr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZsyr_v2)
 		return plain_lacks(w, r, served, "cublasZsyr_v2");
 	return plain_answer(w, r, served, lib->cublasZsyr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2705,9 +2457,7 @@ static CUresult run_cublasCher_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCher_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCher_v2)
 		return plain_lacks(w, r, served, "cublasCher_v2");
 	return plain_answer(w, r, served, lib->cublasCher_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2725,9 +2475,7 @@ static CUresult run_cublasZher_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZher_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZher_v2)
 		return plain_lacks(w, r, served, "cublasZher_v2");
 	return plain_answer(w, r, served, lib->cublasZher_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2745,9 +2493,7 @@ static CUresult run_cublasSspr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSspr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSspr_v2)
 		return plain_lacks(w, r, served, "cublasSspr_v2");
 	return plain_answer(w, r, served, lib->cublasSspr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2764,9 +2510,7 @@ static CUresult run_cublasDspr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDspr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDspr_v2)
 		return plain_lacks(w, r, served, "cublasDspr_v2");
 	return plain_answer(w, r, served, lib->cublasDspr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2783,9 +2527,7 @@ static CUresult run_cublasChpr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasChpr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasChpr_v2)
 		return plain_lacks(w, r, served, "cublasChpr_v2");
 	return plain_answer(w, r, served, lib->cublasChpr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2802,9 +2544,7 @@ static CUresult run_cublasZhpr_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZhpr_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZhpr_v2)
 		return plain_lacks(w, r, served, "cublasZhpr_v2");
 	return plain_answer(w, r, served, lib->cublasZhpr_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2821,9 +2561,7 @@ static CUresult run_cublasSsyr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsyr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSsyr2_v2)
 		return plain_lacks(w, r, served, "cublasSsyr2_v2");
 	return plain_answer(w, r, served, lib->cublasSsyr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2841,9 +2579,7 @@ static CUresult run_cublasDsyr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsyr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDsyr2_v2)
 		return plain_lacks(w, r, served, "cublasDsyr2_v2");
 	return plain_answer(w, r, served, lib->cublasDsyr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2861,9 +2597,7 @@ static CUresult run_cublasCsyr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsyr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsyr2_v2)
 		return plain_lacks(w, r, served, "cublasCsyr2_v2");
 	return plain_answer(w, r, served, lib->cublasCsyr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2881,9 +2615,7 @@ static CUresult run_cublasZsyr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZsyr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZsyr2_v2)
 		return plain_lacks(w, r, served, "cublasZsyr2_v2");
 	return plain_answer(w, r, served, lib->cublasZsyr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2901,9 +2633,7 @@ static CUresult run_cublasCher2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCher2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCher2_v2)
 		return plain_lacks(w, r, served, "cublasCher2_v2");
 	return plain_answer(w, r, served, lib->cublasCher2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2921,9 +2651,7 @@ static CUresult run_cublasZher2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZher2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZher2_v2)
 		return plain_lacks(w, r, served, "cublasZher2_v2");
 	return plain_answer(w, r, served, lib->cublasZher2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2941,9 +2669,7 @@ static CUresult run_cublasSspr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSspr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSspr2_v2)
 		return plain_lacks(w, r, served, "cublasSspr2_v2");
 	return plain_answer(w, r, served, lib->cublasSspr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2961,9 +2687,7 @@ static CUresult run_cublasDspr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDspr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDspr2_v2)
 		return plain_lacks(w, r, served, "cublasDspr2_v2");
 	return plain_answer(w, r, served, lib->cublasDspr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -2981,9 +2705,7 @@ static CUresult run_cublasChpr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasChpr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasChpr2_v2)
 		return plain_lacks(w, r, served, "cublasChpr2_v2");
 	return plain_answer(w, r, served, lib->cublasChpr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -3001,9 +2723,7 @@ static CUresult run_cublasZhpr2_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZhpr2_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZhpr2_v2)
 		return plain_lacks(w, r, served, "cublasZhpr2_v2");
 	return plain_answer(w, r, served, lib->cublasZhpr2_v2(served->handle,
 			(cublasFillMode_t)body->uplo, body->n,
@@ -3023,9 +2743,7 @@ static CUresult run_cublasSgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgemvBatched)
 		return plain_lacks(w, r, served, "cublasSgemvBatched");
 	return plain_answer(w, r, served, lib->cublasSgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3047,9 +2765,7 @@ static CUresult run_cublasDgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgemvBatched)
 		return plain_lacks(w, r, served, "cublasDgemvBatched");
 	return plain_answer(w, r, served, lib->cublasDgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3071,9 +2787,7 @@ static CUresult run_cublasCgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgemvBatched)
 		return plain_lacks(w, r, served, "cublasCgemvBatched");
 	return plain_answer(w, r, served, lib->cublasCgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3095,9 +2809,7 @@ static CUresult run_cublasZgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgemvBatched)
 		return plain_lacks(w, r, served, "cublasZgemvBatched");
 	return plain_answer(w, r, served, lib->cublasZgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3119,9 +2831,7 @@ static CUresult run_cublasHSHgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasHSHgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasHSHgemvBatched)
 		return plain_lacks(w, r, served, "cublasHSHgemvBatched");
 	return plain_answer(w, r, served, lib->cublasHSHgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3143,9 +2853,7 @@ static CUresult run_cublasHSSgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasHSSgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasHSSgemvBatched)
 		return plain_lacks(w, r, served, "cublasHSSgemvBatched");
 	return plain_answer(w, r, served, lib->cublasHSSgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3167,9 +2875,7 @@ static CUresult run_cublasTSTgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasTSTgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasTSTgemvBatched)
 		return plain_lacks(w, r, served, "cublasTSTgemvBatched");
 	return plain_answer(w, r, served, lib->cublasTSTgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3191,9 +2897,7 @@ static CUresult run_cublasTSSgemvBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasTSSgemvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasTSSgemvBatched)
 		return plain_lacks(w, r, served, "cublasTSSgemvBatched");
 	return plain_answer(w, r, served, lib->cublasTSSgemvBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3215,9 +2919,7 @@ static CUresult run_cublasSgemvStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasSgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasSgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3240,9 +2942,7 @@ static CUresult run_cublasDgemvStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasDgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasDgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3265,9 +2965,7 @@ static CUresult run_cublasCgemvStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasCgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasCgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3290,9 +2988,7 @@ static CUresult run_cublasZgemvStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasZgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasZgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3315,9 +3011,7 @@ static CUresult run_cublasHSHgemvStridedBatched(struct worker *w, struct request
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasHSHgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasHSHgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasHSHgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasHSHgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3340,9 +3034,7 @@ static CUresult run_cublasHSSgemvStridedBatched(struct worker *w, struct request
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasHSSgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasHSSgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasHSSgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasHSSgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3365,9 +3057,7 @@ static CUresult run_cublasTSTgemvStridedBatched(struct worker *w, struct request
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasTSTgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasTSTgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasTSTgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasTSTgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3390,9 +3080,7 @@ static CUresult run_cublasTSSgemvStridedBatched(struct worker *w, struct request
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasTSSgemvStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasTSSgemvStridedBatched)
 		return plain_lacks(w, r, served, "cublasTSSgemvStridedBatched");
 	return plain_answer(w, r, served, lib->cublasTSSgemvStridedBatched(served->handle,
 			(cublasOperation_t)body->trans, body->m, body->n,
@@ -3415,9 +3103,7 @@ static CUresult run_cublasSgemm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgemm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSgemm_v2)
 		return plain_lacks(w, r, served, "cublasSgemm_v2");
 	return plain_answer(w, r, served, lib->cublasSgemm_v2(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3439,9 +3125,7 @@ static CUresult run_cublasDgemm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgemm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDgemm_v2)
 		return plain_lacks(w, r, served, "cublasDgemm_v2");
 	return plain_answer(w, r, served, lib->cublasDgemm_v2(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3463,9 +3147,7 @@ static CUresult run_cublasCgemm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCgemm_v2)
 		return plain_lacks(w, r, served, "cublasCgemm_v2");
 	return plain_answer(w, r, served, lib->cublasCgemm_v2(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3487,9 +3169,7 @@ static CUresult run_cublasCgemm3m(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemm3m)
+	if (!lib || worker_refused(r) || !lib->cublasCgemm3m)
 		return plain_lacks(w, r, served, "cublasCgemm3m");
 	return plain_answer(w, r, served, lib->cublasCgemm3m(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3511,9 +3191,7 @@ static CUresult run_cublasCgemm3mEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemm3mEx)
+	if (!lib || worker_refused(r) || !lib->cublasCgemm3mEx)
 		return plain_lacks(w, r, served, "cublasCgemm3mEx");
 	return plain_answer(w, r, served, lib->cublasCgemm3mEx(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3536,9 +3214,7 @@ static CUresult run_cublasZgemm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgemm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZgemm_v2)
 		return plain_lacks(w, r, served, "cublasZgemm_v2");
 	return plain_answer(w, r, served, lib->cublasZgemm_v2(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3560,9 +3236,7 @@ static CUresult run_cublasZgemm3m(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgemm3m)
+	if (!lib || worker_refused(r) || !lib->cublasZgemm3m)
 		return plain_lacks(w, r, served, "cublasZgemm3m");
 	return plain_answer(w, r, served, lib->cublasZgemm3m(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3584,9 +3258,7 @@ static CUresult run_cublasHgemm(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasHgemm)
+	if (!lib || worker_refused(r) || !lib->cublasHgemm)
 		return plain_lacks(w, r, served, "cublasHgemm");
 	return plain_answer(w, r, served, lib->cublasHgemm(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3608,9 +3280,7 @@ static CUresult run_cublasSgemmEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgemmEx)
+	if (!lib || worker_refused(r) || !lib->cublasSgemmEx)
 		return plain_lacks(w, r, served, "cublasSgemmEx");
 	return plain_answer(w, r, served, lib->cublasSgemmEx(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3633,9 +3303,7 @@ static CUresult run_cublasGemmEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasGemmEx)
+	if (!lib || worker_refused(r) || !lib->cublasGemmEx)
 		return plain_lacks(w, r, served, "cublasGemmEx");
 	return plain_answer(w, r, served, lib->cublasGemmEx(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3659,9 +3327,7 @@ static CUresult run_cublasCgemmEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemmEx)
+	if (!lib || worker_refused(r) || !lib->cublasCgemmEx)
 		return plain_lacks(w, r, served, "cublasCgemmEx");
 	return plain_answer(w, r, served, lib->cublasCgemmEx(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -3684,9 +3350,7 @@ static CUresult run_cublasSsyrk_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsyrk_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSsyrk_v2)
 		return plain_lacks(w, r, served, "cublasSsyrk_v2");
 	return plain_answer(w, r, served, lib->cublasSsyrk_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3707,9 +3371,7 @@ static CUresult run_cublasDsyrk_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsyrk_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDsyrk_v2)
 		return plain_lacks(w, r, served, "cublasDsyrk_v2");
 	return plain_answer(w, r, served, lib->cublasDsyrk_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3730,9 +3392,7 @@ static CUresult run_cublasCsyrk_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsyrk_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsyrk_v2)
 		return plain_lacks(w, r, served, "cublasCsyrk_v2");
 	return plain_answer(w, r, served, lib->cublasCsyrk_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3753,9 +3413,7 @@ static CUresult run_cublasZsyrk_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZsyrk_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZsyrk_v2)
 		return plain_lacks(w, r, served, "cublasZsyrk_v2");
 	return plain_answer(w, r, served, lib->cublasZsyrk_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3776,9 +3434,7 @@ static CUresult run_cublasCsyrkEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsyrkEx)
+	if (!lib || worker_refused(r) || !lib->cublasCsyrkEx)
 		return plain_lacks(w, r, served, "cublasCsyrkEx");
 	return plain_answer(w, r, served, lib->cublasCsyrkEx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3799,9 +3455,7 @@ static CUresult run_cublasCsyrk3mEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsyrk3mEx)
+	if (!lib || worker_refused(r) || !lib->cublasCsyrk3mEx)
 		return plain_lacks(w, r, served, "cublasCsyrk3mEx");
 	return plain_answer(w, r, served, lib->cublasCsyrk3mEx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3822,9 +3476,7 @@ static CUresult run_cublasCherk_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCherk_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCherk_v2)
 		return plain_lacks(w, r, served, "cublasCherk_v2");
 	return plain_answer(w, r, served, lib->cublasCherk_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3845,9 +3497,7 @@ static CUresult run_cublasZherk_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZherk_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZherk_v2)
 		return plain_lacks(w, r, served, "cublasZherk_v2");
 	return plain_answer(w, r, served, lib->cublasZherk_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3868,9 +3518,7 @@ static CUresult run_cublasCherkEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCherkEx)
+	if (!lib || worker_refused(r) || !lib->cublasCherkEx)
 		return plain_lacks(w, r, served, "cublasCherkEx");
 	return plain_answer(w, r, served, lib->cublasCherkEx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3891,9 +3539,7 @@ static CUresult run_cublasCherk3mEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCherk3mEx)
+	if (!lib || worker_refused(r) || !lib->cublasCherk3mEx)
 		return plain_lacks(w, r, served, "cublasCherk3mEx");
 	return plain_answer(w, r, served, lib->cublasCherk3mEx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3914,9 +3560,7 @@ static CUresult run_cublasSsyr2k_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsyr2k_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSsyr2k_v2)
 		return plain_lacks(w, r, served, "cublasSsyr2k_v2");
 	return plain_answer(w, r, served, lib->cublasSsyr2k_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3937,9 +3581,7 @@ static CUresult run_cublasDsyr2k_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsyr2k_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDsyr2k_v2)
 		return plain_lacks(w, r, served, "cublasDsyr2k_v2");
 	return plain_answer(w, r, served, lib->cublasDsyr2k_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3960,9 +3602,7 @@ static CUresult run_cublasCsyr2k_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsyr2k_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsyr2k_v2)
 		return plain_lacks(w, r, served, "cublasCsyr2k_v2");
 	return plain_answer(w, r, served, lib->cublasCsyr2k_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -3983,9 +3623,7 @@ static CUresult run_cublasZsyr2k_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZsyr2k_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZsyr2k_v2)
 		return plain_lacks(w, r, served, "cublasZsyr2k_v2");
 	return plain_answer(w, r, served, lib->cublasZsyr2k_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4006,9 +3644,7 @@ static CUresult run_cublasCher2k_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCher2k_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCher2k_v2)
 		return plain_lacks(w, r, served, "cublasCher2k_v2");
 	return plain_answer(w, r, served, lib->cublasCher2k_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4029,9 +3665,7 @@ static CUresult run_cublasZher2k_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZher2k_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZher2k_v2)
 		return plain_lacks(w, r, served, "cublasZher2k_v2");
 	return plain_answer(w, r, served, lib->cublasZher2k_v2(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4052,9 +3686,7 @@ static CUresult run_cublasSsyrkx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsyrkx)
+	if (!lib || worker_refused(r) || !lib->cublasSsyrkx)
 		return plain_lacks(w, r, served, "cublasSsyrkx");
 	return plain_answer(w, r, served, lib->cublasSsyrkx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4075,9 +3707,7 @@ static CUresult run_cublasDsyrkx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsyrkx)
+	if (!lib || worker_refused(r) || !lib->cublasDsyrkx)
 		return plain_lacks(w, r, served, "cublasDsyrkx");
 	return plain_answer(w, r, served, lib->cublasDsyrkx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4098,9 +3728,7 @@ static CUresult run_cublasCsyrkx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsyrkx)
+	if (!lib || worker_refused(r) || !lib->cublasCsyrkx)
 		return plain_lacks(w, r, served, "cublasCsyrkx");
 	return plain_answer(w, r, served, lib->cublasCsyrkx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4121,9 +3749,7 @@ static CUresult run_cublasZsyrkx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZsyrkx)
+	if (!lib || worker_refused(r) || !lib->cublasZsyrkx)
 		return plain_lacks(w, r, served, "cublasZsyrkx");
 	return plain_answer(w, r, served, lib->cublasZsyrkx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4144,9 +3770,7 @@ static CUresult run_cublasCherkx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCherkx)
+	if (!lib || worker_refused(r) || !lib->cublasCherkx)
 		return plain_lacks(w, r, served, "cublasCherkx");
 	return plain_answer(w, r, served, lib->cublasCherkx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4167,9 +3791,7 @@ static CUresult run_cublasZherkx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZherkx)
+	if (!lib || worker_refused(r) || !lib->cublasZherkx)
 		return plain_lacks(w, r, served, "cublasZherkx");
 	return plain_answer(w, r, served, lib->cublasZherkx(served->handle,
 			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
@@ -4190,9 +3812,7 @@ static CUresult run_cublasSsymm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSsymm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasSsymm_v2)
 		return plain_lacks(w, r, served, "cublasSsymm_v2");
 	return plain_answer(w, r, served, lib->cublasSsymm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
@@ -4213,9 +3833,7 @@ static CUresult run_cublasDsymm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDsymm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDsymm_v2)
 		return plain_lacks(w, r, served, "cublasDsymm_v2");
 	return plain_answer(w, r, served, lib->cublasDsymm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
@@ -4236,9 +3854,7 @@ static CUresult run_cublasCsymm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCsymm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCsymm_v2)
 		return plain_lacks(w, r, served, "cublasCsymm_v2");
 	return plain_answer(w, r, served, lib->cublasCsymm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
@@ -4259,9 +3875,7 @@ static CUresult run_cublasZsymm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZsymm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZsymm_v2)
 		return plain_lacks(w, r, served, "cublasZsymm_v2");
 	return plain_answer(w, r, served, lib->cublasZsymm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
@@ -4282,9 +3896,7 @@ static CUresult run_cublasChemm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasChemm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasChemm_v2)
 		return plain_lacks(w, r, served, "cublasChemm_v2");
 	return plain_answer(w, r, served, lib->cublasChemm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
@@ -4305,9 +3917,7 @@ static CUresult run_cublasZhemm_v2(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZhemm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZhemm_v2)
 		return plain_lacks(w, r, served, "cublasZhemm_v2");
 	return plain_answer(w, r, served, lib->cublasZhemm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
@@ -4326,9 +3936,7 @@ static CUresult run_cublasStrsm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStrsm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStrsm_v2)
 		return plain_lacks(w, r, served, "cublasStrsm_v2");
 	return plain_answer(w, r, served, lib->cublasStrsm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4347,9 +3955,7 @@ static CUresult run_cublasDtrsm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtrsm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtrsm_v2)
 		return plain_lacks(w, r, served, "cublasDtrsm_v2");
 	return plain_answer(w, r, served, lib->cublasDtrsm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4368,9 +3974,7 @@ static CUresult run_cublasCtrsm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtrsm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtrsm_v2)
 		return plain_lacks(w, r, served, "cublasCtrsm_v2");
 	return plain_answer(w, r, served, lib->cublasCtrsm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4389,9 +3993,7 @@ static CUresult run_cublasZtrsm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtrsm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtrsm_v2)
 		return plain_lacks(w, r, served, "cublasZtrsm_v2");
 	return plain_answer(w, r, served, lib->cublasZtrsm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4410,9 +4012,7 @@ static CUresult run_cublasStrmm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStrmm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasStrmm_v2)
 		return plain_lacks(w, r, served, "cublasStrmm_v2");
 	return plain_answer(w, r, served, lib->cublasStrmm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4431,9 +4031,7 @@ static CUresult run_cublasDtrmm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtrmm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasDtrmm_v2)
 		return plain_lacks(w, r, served, "cublasDtrmm_v2");
 	return plain_answer(w, r, served, lib->cublasDtrmm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4452,9 +4050,7 @@ static CUresult run_cublasCtrmm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtrmm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasCtrmm_v2)
 		return plain_lacks(w, r, served, "cublasCtrmm_v2");
 	return plain_answer(w, r, served, lib->cublasCtrmm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4473,9 +4069,7 @@ static CUresult run_cublasZtrmm_v2(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtrmm_v2)
+	if (!lib || worker_refused(r) || !lib->cublasZtrmm_v2)
 		return plain_lacks(w, r, served, "cublasZtrmm_v2");
 	return plain_answer(w, r, served, lib->cublasZtrmm_v2(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4496,9 +4090,7 @@ static CUresult run_cublasHgemmBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasHgemmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasHgemmBatched)
 		return plain_lacks(w, r, served, "cublasHgemmBatched");
 	return plain_answer(w, r, served, lib->cublasHgemmBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4521,9 +4113,7 @@ static CUresult run_cublasSgemmBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgemmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgemmBatched)
 		return plain_lacks(w, r, served, "cublasSgemmBatched");
 	return plain_answer(w, r, served, lib->cublasSgemmBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4546,9 +4136,7 @@ static CUresult run_cublasDgemmBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgemmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgemmBatched)
 		return plain_lacks(w, r, served, "cublasDgemmBatched");
 	return plain_answer(w, r, served, lib->cublasDgemmBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4571,9 +4159,7 @@ static CUresult run_cublasCgemmBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgemmBatched)
 		return plain_lacks(w, r, served, "cublasCgemmBatched");
 	return plain_answer(w, r, served, lib->cublasCgemmBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4596,9 +4182,7 @@ static CUresult run_cublasCgemm3mBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemm3mBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgemm3mBatched)
 		return plain_lacks(w, r, served, "cublasCgemm3mBatched");
 	return plain_answer(w, r, served, lib->cublasCgemm3mBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4621,9 +4205,7 @@ static CUresult run_cublasZgemmBatched(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgemmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgemmBatched)
 		return plain_lacks(w, r, served, "cublasZgemmBatched");
 	return plain_answer(w, r, served, lib->cublasZgemmBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4646,9 +4228,7 @@ static CUresult run_cublasHgemmStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasHgemmStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasHgemmStridedBatched)
 		return plain_lacks(w, r, served, "cublasHgemmStridedBatched");
 	return plain_answer(w, r, served, lib->cublasHgemmStridedBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4672,9 +4252,7 @@ static CUresult run_cublasSgemmStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgemmStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgemmStridedBatched)
 		return plain_lacks(w, r, served, "cublasSgemmStridedBatched");
 	return plain_answer(w, r, served, lib->cublasSgemmStridedBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4698,9 +4276,7 @@ static CUresult run_cublasDgemmStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgemmStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgemmStridedBatched)
 		return plain_lacks(w, r, served, "cublasDgemmStridedBatched");
 	return plain_answer(w, r, served, lib->cublasDgemmStridedBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4724,9 +4300,7 @@ static CUresult run_cublasCgemmStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemmStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgemmStridedBatched)
 		return plain_lacks(w, r, served, "cublasCgemmStridedBatched");
 	return plain_answer(w, r, served, lib->cublasCgemmStridedBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4750,9 +4324,7 @@ static CUresult run_cublasCgemm3mStridedBatched(struct worker *w, struct request
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgemm3mStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgemm3mStridedBatched)
 		return plain_lacks(w, r, served, "cublasCgemm3mStridedBatched");
 	return plain_answer(w, r, served, lib->cublasCgemm3mStridedBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4776,9 +4348,7 @@ static CUresult run_cublasZgemmStridedBatched(struct worker *w, struct request *
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgemmStridedBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgemmStridedBatched)
 		return plain_lacks(w, r, served, "cublasZgemmStridedBatched");
 	return plain_answer(w, r, served, lib->cublasZgemmStridedBatched(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4802,9 +4372,7 @@ static CUresult run_cublasGemmBatchedEx(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasGemmBatchedEx)
+	if (!lib || worker_refused(r) || !lib->cublasGemmBatchedEx)
 		return plain_lacks(w, r, served, "cublasGemmBatchedEx");
 	return plain_answer(w, r, served, lib->cublasGemmBatchedEx(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4829,9 +4397,7 @@ static CUresult run_cublasGemmStridedBatchedEx(struct worker *w, struct request 
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasGemmStridedBatchedEx)
+	if (!lib || worker_refused(r) || !lib->cublasGemmStridedBatchedEx)
 		return plain_lacks(w, r, served, "cublasGemmStridedBatchedEx");
 	return plain_answer(w, r, served, lib->cublasGemmStridedBatchedEx(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4857,9 +4423,7 @@ static CUresult run_cublasSgeam(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgeam)
+	if (!lib || worker_refused(r) || !lib->cublasSgeam)
 		return plain_lacks(w, r, served, "cublasSgeam");
 	return plain_answer(w, r, served, lib->cublasSgeam(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4881,9 +4445,7 @@ static CUresult run_cublasDgeam(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgeam)
+	if (!lib || worker_refused(r) || !lib->cublasDgeam)
 		return plain_lacks(w, r, served, "cublasDgeam");
 	return plain_answer(w, r, served, lib->cublasDgeam(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4905,9 +4467,7 @@ static CUresult run_cublasCgeam(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgeam)
+	if (!lib || worker_refused(r) || !lib->cublasCgeam)
 		return plain_lacks(w, r, served, "cublasCgeam");
 	return plain_answer(w, r, served, lib->cublasCgeam(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4929,9 +4489,7 @@ static CUresult run_cublasZgeam(struct worker *w, struct request *r)
 
 	plain_check(w, r, served, body->alpha);
 	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgeam)
+	if (!lib || worker_refused(r) || !lib->cublasZgeam)
 		return plain_lacks(w, r, served, "cublasZgeam");
 	return plain_answer(w, r, served, lib->cublasZgeam(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -4951,9 +4509,7 @@ static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStrsmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasStrsmBatched)
 		return plain_lacks(w, r, served, "cublasStrsmBatched");
 	return plain_answer(w, r, served, lib->cublasStrsmBatched(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4972,9 +4528,7 @@ static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtrsmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDtrsmBatched)
 		return plain_lacks(w, r, served, "cublasDtrsmBatched");
 	return plain_answer(w, r, served, lib->cublasDtrsmBatched(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -4993,9 +4547,7 @@ static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtrsmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCtrsmBatched)
 		return plain_lacks(w, r, served, "cublasCtrsmBatched");
 	return plain_answer(w, r, served, lib->cublasCtrsmBatched(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -5014,9 +4566,7 @@ static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
 	_Alignas(16) uint64_t alpha[2];
 
 	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtrsmBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZtrsmBatched)
 		return plain_lacks(w, r, served, "cublasZtrsmBatched");
 	return plain_answer(w, r, served, lib->cublasZtrsmBatched(served->handle,
 			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
@@ -5033,9 +4583,7 @@ static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSdgmm)
+	if (!lib || worker_refused(r) || !lib->cublasSdgmm)
 		return plain_lacks(w, r, served, "cublasSdgmm");
 	return plain_answer(w, r, served, lib->cublasSdgmm(served->handle,
 			(cublasSideMode_t)body->mode, body->m, body->n,
@@ -5050,9 +4598,7 @@ static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDdgmm)
+	if (!lib || worker_refused(r) || !lib->cublasDdgmm)
 		return plain_lacks(w, r, served, "cublasDdgmm");
 	return plain_answer(w, r, served, lib->cublasDdgmm(served->handle,
 			(cublasSideMode_t)body->mode, body->m, body->n,
@@ -5067,9 +4613,7 @@ static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCdgmm)
+	if (!lib || worker_refused(r) || !lib->cublasCdgmm)
 		return plain_lacks(w, r, served, "cublasCdgmm");
 	return plain_answer(w, r, served, lib->cublasCdgmm(served->handle,
 			(cublasSideMode_t)body->mode, body->m, body->n,
@@ -5084,9 +4628,7 @@ static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZdgmm)
+	if (!lib || worker_refused(r) || !lib->cublasZdgmm)
 		return plain_lacks(w, r, served, "cublasZdgmm");
 	return plain_answer(w, r, served, lib->cublasZdgmm(served->handle,
 			(cublasSideMode_t)body->mode, body->m, body->n,
@@ -5101,9 +4643,7 @@ static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSmatinvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSmatinvBatched)
 		return plain_lacks(w, r, served, "cublasSmatinvBatched");
 	return plain_answer(w, r, served, lib->cublasSmatinvBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
@@ -5117,9 +4657,7 @@ static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDmatinvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDmatinvBatched)
 		return plain_lacks(w, r, served, "cublasDmatinvBatched");
 	return plain_answer(w, r, served, lib->cublasDmatinvBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
@@ -5133,9 +4671,7 @@ static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCmatinvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCmatinvBatched)
 		return plain_lacks(w, r, served, "cublasCmatinvBatched");
 	return plain_answer(w, r, served, lib->cublasCmatinvBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
@@ -5149,9 +4685,7 @@ static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZmatinvBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZmatinvBatched)
 		return plain_lacks(w, r, served, "cublasZmatinvBatched");
 	return plain_answer(w, r, served, lib->cublasZmatinvBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
@@ -5168,9 +4702,7 @@ static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgeqrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgeqrfBatched)
 		return plain_lacks(w, r, served, "cublasSgeqrfBatched");
 	status = lib->cublasSgeqrfBatched(served->handle, body->m, body->n,
 		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
@@ -5189,9 +4721,7 @@ static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgeqrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgeqrfBatched)
 		return plain_lacks(w, r, served, "cublasDgeqrfBatched");
 	status = lib->cublasDgeqrfBatched(served->handle, body->m, body->n,
 		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
@@ -5210,9 +4740,7 @@ static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgeqrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgeqrfBatched)
 		return plain_lacks(w, r, served, "cublasCgeqrfBatched");
 	status = lib->cublasCgeqrfBatched(served->handle, body->m, body->n,
 		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
@@ -5231,9 +4759,7 @@ static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgeqrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgeqrfBatched)
 		return plain_lacks(w, r, served, "cublasZgeqrfBatched");
 	status = lib->cublasZgeqrfBatched(served->handle, body->m, body->n,
 		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
@@ -5252,9 +4778,7 @@ static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgelsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgelsBatched)
 		return plain_lacks(w, r, served, "cublasSgelsBatched");
 	status = lib->cublasSgelsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5274,9 +4798,7 @@ static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgelsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgelsBatched)
 		return plain_lacks(w, r, served, "cublasDgelsBatched");
 	status = lib->cublasDgelsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5296,9 +4818,7 @@ static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgelsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgelsBatched)
 		return plain_lacks(w, r, served, "cublasCgelsBatched");
 	status = lib->cublasCgelsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5318,9 +4838,7 @@ static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgelsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgelsBatched)
 		return plain_lacks(w, r, served, "cublasZgelsBatched");
 	status = lib->cublasZgelsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5337,9 +4855,7 @@ static CUresult run_cublasStpttr(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStpttr)
+	if (!lib || worker_refused(r) || !lib->cublasStpttr)
 		return plain_lacks(w, r, served, "cublasStpttr");
 	return plain_answer(w, r, served, lib->cublasStpttr(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
@@ -5353,9 +4869,7 @@ static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtpttr)
+	if (!lib || worker_refused(r) || !lib->cublasDtpttr)
 		return plain_lacks(w, r, served, "cublasDtpttr");
 	return plain_answer(w, r, served, lib->cublasDtpttr(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
@@ -5369,9 +4883,7 @@ static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtpttr)
+	if (!lib || worker_refused(r) || !lib->cublasCtpttr)
 		return plain_lacks(w, r, served, "cublasCtpttr");
 	return plain_answer(w, r, served, lib->cublasCtpttr(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
@@ -5385,9 +4897,7 @@ static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtpttr)
+	if (!lib || worker_refused(r) || !lib->cublasZtpttr)
 		return plain_lacks(w, r, served, "cublasZtpttr");
 	return plain_answer(w, r, served, lib->cublasZtpttr(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
@@ -5401,9 +4911,7 @@ static CUresult run_cublasStrttp(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasStrttp)
+	if (!lib || worker_refused(r) || !lib->cublasStrttp)
 		return plain_lacks(w, r, served, "cublasStrttp");
 	return plain_answer(w, r, served, lib->cublasStrttp(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
@@ -5417,9 +4925,7 @@ static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDtrttp)
+	if (!lib || worker_refused(r) || !lib->cublasDtrttp)
 		return plain_lacks(w, r, served, "cublasDtrttp");
 	return plain_answer(w, r, served, lib->cublasDtrttp(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
@@ -5433,9 +4939,7 @@ static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCtrttp)
+	if (!lib || worker_refused(r) || !lib->cublasCtrttp)
 		return plain_lacks(w, r, served, "cublasCtrttp");
 	return plain_answer(w, r, served, lib->cublasCtrttp(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
@@ -5449,9 +4953,7 @@ static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZtrttp)
+	if (!lib || worker_refused(r) || !lib->cublasZtrttp)
 		return plain_lacks(w, r, served, "cublasZtrttp");
 	return plain_answer(w, r, served, lib->cublasZtrttp(served->handle,
 			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
@@ -5465,9 +4967,7 @@ static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgetrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgetrfBatched)
 		return plain_lacks(w, r, served, "cublasSgetrfBatched");
 	return plain_answer(w, r, served, lib->cublasSgetrfBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5481,9 +4981,7 @@ static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgetrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgetrfBatched)
 		return plain_lacks(w, r, served, "cublasDgetrfBatched");
 	return plain_answer(w, r, served, lib->cublasDgetrfBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5497,9 +4995,7 @@ static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgetrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgetrfBatched)
 		return plain_lacks(w, r, served, "cublasCgetrfBatched");
 	return plain_answer(w, r, served, lib->cublasCgetrfBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5513,9 +5009,7 @@ static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgetrfBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgetrfBatched)
 		return plain_lacks(w, r, served, "cublasZgetrfBatched");
 	return plain_answer(w, r, served, lib->cublasZgetrfBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5529,9 +5023,7 @@ static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgetriBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgetriBatched)
 		return plain_lacks(w, r, served, "cublasSgetriBatched");
 	return plain_answer(w, r, served, lib->cublasSgetriBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5546,9 +5038,7 @@ static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgetriBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgetriBatched)
 		return plain_lacks(w, r, served, "cublasDgetriBatched");
 	return plain_answer(w, r, served, lib->cublasDgetriBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5563,9 +5053,7 @@ static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgetriBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgetriBatched)
 		return plain_lacks(w, r, served, "cublasCgetriBatched");
 	return plain_answer(w, r, served, lib->cublasCgetriBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5580,9 +5068,7 @@ static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgetriBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgetriBatched)
 		return plain_lacks(w, r, served, "cublasZgetriBatched");
 	return plain_answer(w, r, served, lib->cublasZgetriBatched(served->handle, body->n,
 			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
@@ -5600,9 +5086,7 @@ static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSgetrsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasSgetrsBatched)
 		return plain_lacks(w, r, served, "cublasSgetrsBatched");
 	status = lib->cublasSgetrsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5622,9 +5106,7 @@ static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasDgetrsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasDgetrsBatched)
 		return plain_lacks(w, r, served, "cublasDgetrsBatched");
 	status = lib->cublasDgetrsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5644,9 +5126,7 @@ static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasCgetrsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasCgetrsBatched)
 		return plain_lacks(w, r, served, "cublasCgetrsBatched");
 	status = lib->cublasCgetrsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5666,9 +5146,7 @@ static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
 	int info = 0;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasZgetrsBatched)
+	if (!lib || worker_refused(r) || !lib->cublasZgetrsBatched)
 		return plain_lacks(w, r, served, "cublasZgetrsBatched");
 	status = lib->cublasZgetrsBatched(served->handle, (cublasOperation_t)body->trans,
 		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
@@ -5685,9 +5163,7 @@ static CUresult run_cublasUint8gemmBias(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasUint8gemmBias)
+	if (!lib || worker_refused(r) || !lib->cublasUint8gemmBias)
 		return plain_lacks(w, r, served, "cublasUint8gemmBias");
 	return plain_answer(w, r, served, lib->cublasUint8gemmBias(served->handle,
 			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
@@ -5729,9 +5205,7 @@ static CUresult run_cublasSetEmulationStrategy(struct worker *w, struct request 
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSetEmulationStrategy)
+	if (!lib || worker_refused(r) || !lib->cublasSetEmulationStrategy)
 		return plain_lacks(w, r, served, "cublasSetEmulationStrategy");
 	return plain_answer(w, r, served, lib->cublasSetEmulationStrategy(served->handle,
 			(cublasEmulationStrategy_t)body->emulationStrategy));
@@ -5744,9 +5218,7 @@ static CUresult run_cublasSetEmulationSpecialValuesSupport(struct worker *w, str
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSetEmulationSpecialValuesSupport)
+	if (!lib || worker_refused(r) || !lib->cublasSetEmulationSpecialValuesSupport)
 		return plain_lacks(w, r, served, "cublasSetEmulationSpecialValuesSupport");
 	return plain_answer(w, r, served, lib->cublasSetEmulationSpecialValuesSupport(
 			served->handle, (cudaEmulationSpecialValuesSupport)body->mask));
@@ -5761,9 +5233,7 @@ static CUresult run_cublasSetFixedPointEmulationMantissaControl(struct worker *w
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSetFixedPointEmulationMantissaControl)
+	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMantissaControl)
 		return plain_lacks(w, r, served, "cublasSetFixedPointEmulationMantissaControl");
 	return plain_answer(w, r, served, lib->cublasSetFixedPointEmulationMantissaControl(
 			served->handle, (cudaEmulationMantissaControl)body->mantissaControl));
@@ -5778,9 +5248,7 @@ static CUresult run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct worke
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSetFixedPointEmulationMaxMantissaBitCount)
+	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMaxMantissaBitCount)
 		return plain_lacks(w, r, served,
 			"cublasSetFixedPointEmulationMaxMantissaBitCount");
 	return plain_answer(w, r, served, lib->cublasSetFixedPointEmulationMaxMantissaBitCount(
@@ -5796,9 +5264,7 @@ static CUresult run_cublasSetFixedPointEmulationMantissaBitOffset(struct worker 
 	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
 	const struct cublas_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSetFixedPointEmulationMantissaBitOffset)
+	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMantissaBitOffset)
 		return plain_lacks(w, r, served,
 			"cublasSetFixedPointEmulationMantissaBitOffset");
 	return plain_answer(w, r, served, lib->cublasSetFixedPointEmulationMantissaBitOffset(
@@ -5815,9 +5281,7 @@ static CUresult run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct w
 	const struct cublas_library *lib = served ? served->library : NULL;
 	int status;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->cublasSetFixedPointEmulationMantissaBitCountPointer)
+	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMantissaBitCountPointer)
 		return plain_lacks(w, r, served,
 			"cublasSetFixedPointEmulationMantissaBitCountPointer");
 	status = lib->cublasSetFixedPointEmulationMantissaBitCountPointer(served->handle,

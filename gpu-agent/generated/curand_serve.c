@@ -96,9 +96,7 @@ static CUresult run_curandSetPseudoRandomGeneratorSeed(struct worker *w, struct 
 	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
 	const struct curand_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandSetPseudoRandomGeneratorSeed)
+	if (!lib || worker_refused(r) || !lib->curandSetPseudoRandomGeneratorSeed)
 		return plain_lacks(w, r, served, "curandSetPseudoRandomGeneratorSeed");
 	return plain_answer(w, r, served, lib->curandSetPseudoRandomGeneratorSeed(
 			served->handle, body->seed));
@@ -111,9 +109,7 @@ static CUresult run_curandSetGeneratorOffset(struct worker *w, struct request *r
 	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
 	const struct curand_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandSetGeneratorOffset)
+	if (!lib || worker_refused(r) || !lib->curandSetGeneratorOffset)
 		return plain_lacks(w, r, served, "curandSetGeneratorOffset");
 	return plain_answer(w, r, served, lib->curandSetGeneratorOffset(served->handle,
 			body->offset));
@@ -126,9 +122,7 @@ static CUresult run_curandSetGeneratorOrdering(struct worker *w, struct request 
 	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
 	const struct curand_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandSetGeneratorOrdering)
+	if (!lib || worker_refused(r) || !lib->curandSetGeneratorOrdering)
 		return plain_lacks(w, r, served, "curandSetGeneratorOrdering");
 	return plain_answer(w, r, served, lib->curandSetGeneratorOrdering(served->handle,
 			(curandOrdering_t)body->order));
@@ -141,9 +135,7 @@ static CUresult run_curandSetQuasiRandomGeneratorDimensions(struct worker *w, st
 	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
 	const struct curand_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandSetQuasiRandomGeneratorDimensions)
+	if (!lib || worker_refused(r) || !lib->curandSetQuasiRandomGeneratorDimensions)
 		return plain_lacks(w, r, served, "curandSetQuasiRandomGeneratorDimensions");
 	return plain_answer(w, r, served, lib->curandSetQuasiRandomGeneratorDimensions(
 			served->handle, body->num_dimensions));
@@ -158,9 +150,7 @@ static CUresult run_curandGenerate(struct worker *w, struct request *r)
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num,
 		sizeof(unsigned int));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerate)
+	if (!lib || worker_refused(r) || !lib->curandGenerate)
 		return plain_lacks(w, r, served, "curandGenerate");
 	return plain_answer(w, r, served, lib->curandGenerate(served->handle, outputPtr,
 			body->num));
@@ -175,9 +165,7 @@ static CUresult run_curandGenerateLongLong(struct worker *w, struct request *r)
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num,
 		sizeof(unsigned long long));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateLongLong)
+	if (!lib || worker_refused(r) || !lib->curandGenerateLongLong)
 		return plain_lacks(w, r, served, "curandGenerateLongLong");
 	return plain_answer(w, r, served, lib->curandGenerateLongLong(served->handle, outputPtr,
 			body->num));
@@ -191,9 +179,7 @@ static CUresult run_curandGenerateUniform(struct worker *w, struct request *r)
 	const struct curand_library *lib = served ? served->library : NULL;
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num, sizeof(float));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateUniform)
+	if (!lib || worker_refused(r) || !lib->curandGenerateUniform)
 		return plain_lacks(w, r, served, "curandGenerateUniform");
 	return plain_answer(w, r, served, lib->curandGenerateUniform(served->handle, outputPtr,
 			body->num));
@@ -207,9 +193,7 @@ static CUresult run_curandGenerateUniformDouble(struct worker *w, struct request
 	const struct curand_library *lib = served ? served->library : NULL;
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num, sizeof(double));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateUniformDouble)
+	if (!lib || worker_refused(r) || !lib->curandGenerateUniformDouble)
 		return plain_lacks(w, r, served, "curandGenerateUniformDouble");
 	return plain_answer(w, r, served, lib->curandGenerateUniformDouble(served->handle,
 			outputPtr, body->num));
@@ -223,9 +207,7 @@ static CUresult run_curandGenerateNormal(struct worker *w, struct request *r)
 	const struct curand_library *lib = served ? served->library : NULL;
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(float));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateNormal)
+	if (!lib || worker_refused(r) || !lib->curandGenerateNormal)
 		return plain_lacks(w, r, served, "curandGenerateNormal");
 	return plain_answer(w, r, served, lib->curandGenerateNormal(served->handle, outputPtr,
 			body->n, body->mean, body->stddev));
@@ -239,9 +221,7 @@ static CUresult run_curandGenerateNormalDouble(struct worker *w, struct request 
 	const struct curand_library *lib = served ? served->library : NULL;
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(double));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateNormalDouble)
+	if (!lib || worker_refused(r) || !lib->curandGenerateNormalDouble)
 		return plain_lacks(w, r, served, "curandGenerateNormalDouble");
 	return plain_answer(w, r, served, lib->curandGenerateNormalDouble(served->handle,
 			outputPtr, body->n, body->mean, body->stddev));
@@ -255,9 +235,7 @@ static CUresult run_curandGenerateLogNormal(struct worker *w, struct request *r)
 	const struct curand_library *lib = served ? served->library : NULL;
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(float));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateLogNormal)
+	if (!lib || worker_refused(r) || !lib->curandGenerateLogNormal)
 		return plain_lacks(w, r, served, "curandGenerateLogNormal");
 	return plain_answer(w, r, served, lib->curandGenerateLogNormal(served->handle,
 			outputPtr, body->n, body->mean, body->stddev));
@@ -271,9 +249,7 @@ static CUresult run_curandGenerateLogNormalDouble(struct worker *w, struct reque
 	const struct curand_library *lib = served ? served->library : NULL;
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(double));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateLogNormalDouble)
+	if (!lib || worker_refused(r) || !lib->curandGenerateLogNormalDouble)
 		return plain_lacks(w, r, served, "curandGenerateLogNormalDouble");
 	return plain_answer(w, r, served, lib->curandGenerateLogNormalDouble(served->handle,
 			outputPtr, body->n, body->mean, body->stddev));
@@ -288,9 +264,7 @@ static CUresult run_curandGeneratePoisson(struct worker *w, struct request *r)
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n,
 		sizeof(unsigned int));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGeneratePoisson)
+	if (!lib || worker_refused(r) || !lib->curandGeneratePoisson)
 		return plain_lacks(w, r, served, "curandGeneratePoisson");
 	return plain_answer(w, r, served, lib->curandGeneratePoisson(served->handle, outputPtr,
 			body->n, body->lambda));
@@ -305,9 +279,7 @@ static CUresult run_curandGeneratePoissonMethod(struct worker *w, struct request
 	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n,
 		sizeof(unsigned int));
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGeneratePoissonMethod)
+	if (!lib || worker_refused(r) || !lib->curandGeneratePoissonMethod)
 		return plain_lacks(w, r, served, "curandGeneratePoissonMethod");
 	return plain_answer(w, r, served, lib->curandGeneratePoissonMethod(served->handle,
 			outputPtr, body->n, body->lambda, (curandMethod_t)body->method));
@@ -320,9 +292,7 @@ static CUresult run_curandGenerateSeeds(struct worker *w, struct request *r)
 	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
 	const struct curand_library *lib = served ? served->library : NULL;
 
-	if (!lib || worker_refused(r))
-		return r->refused;
-	if (!lib->curandGenerateSeeds)
+	if (!lib || worker_refused(r) || !lib->curandGenerateSeeds)
 		return plain_lacks(w, r, served, "curandGenerateSeeds");
 	return plain_answer(w, r, served, lib->curandGenerateSeeds(served->handle));
 }

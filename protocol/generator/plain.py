@@ -429,8 +429,7 @@ def serve_one(api, e):
     answer = f"\treturn plain_answer(w, r, served, lib->{e.name}("
     apart = after or text.columns(answer) > text.WIDTH
     out += "\tint status;\n" if apart else ""
-    out += f"\n{checks}\tif (!lib || worker_refused(r))\n\t\treturn r->refused;\n"
-    out += f"\tif (!lib->{e.name})\n" + text.wrap("\t\treturn plain_lacks(", [
+    out += f"\n{checks}\tif (!lib || worker_refused(r) || !lib->{e.name})\n" + text.wrap("\t\treturn plain_lacks(", [
         "w", "r", "served", f'"{e.name}"'], ");", "\t\t\t") + "\n"
     if not apart:
         return out + text.wrap(answer, arguments(api, e), "));", "\t\t\t") + "\n}\n\n"

@@ -219,6 +219,8 @@ CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *
 CUresult plain_lacks(
 	struct worker *w, struct request *r, struct plain_served *s, const char *name)
 {
+	if (!s || worker_refused(r))
+		return r->refused;
 	return plain_answer(w, r, s, library_status(&s->of->statuses, worker_lacks(w, name)));
 }
 

@@ -88,7 +88,8 @@ void *plain_at(
 	const struct plain_served *s, uint64_t *local, const uint64_t *words, size_t bytes);
 /* The library's status becomes the answer, and what was filled goes where it belongs. */
 CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *s, int status);
-/* The same for a library that has no function NAME. */
+/* The same for a library that has no function NAME; where the request is refused already, that.
+ * S may be NULL. */
 CUresult plain_lacks(
 	struct worker *w, struct request *r, struct plain_served *s, const char *name);
 CUresult plain_close(
