@@ -37,7 +37,7 @@ CUresult sync_await(struct worker *w, struct request *r, struct pending *p, uint
 
 /* Host memory that kernels reach. */
 /* Reserves the window. */
-void mirror_open(struct worker *w);
+void worker_mirror_open(struct worker *w);
 /* [address, + bytes) is mapped. */
 bool mirror_owns(const struct worker *w, uint64_t address, uint64_t bytes);
 /* Of so many bytes, those that lie in the same registration as the first; elsewhere all. */

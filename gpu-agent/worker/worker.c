@@ -289,7 +289,7 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 		worker_use(w, CONTEXT_PRIMARY(0));
 		if (staging_open(w, &w->in) || staging_open(w, &w->out))
 			status = CUDA_ERROR_OUT_OF_MEMORY;
-		mirror_open(w);
+		worker_mirror_open(w);
 	}
 	if (status) {
 		snprintf(ready->text, sizeof(ready->text), "%.100s: %s failed: %.40s",

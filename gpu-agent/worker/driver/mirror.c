@@ -37,7 +37,7 @@ static void *mirror_pointer(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-void mirror_open(struct worker *w)
+void worker_mirror_open(struct worker *w)
 {
 	struct worker_mirror *m = &w->mirror;
 	void *at = MAP_FAILED;
