@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gpu-agent/worker/closing.h"
+#include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/libraries/cudnn/graph.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -237,6 +238,14 @@ int cudnn_library_open(void *functions, const char *library, struct error *error
 
 /* --- the worker's other parts --------------------------------------------------------------
  */
+
+bool mirror_owns(const struct worker *w, uint64_t address, uint64_t bytes)
+{
+	(void)w;
+	(void)address;
+	(void)bytes;
+	return false;
+}
 
 CUresult worker_lacks(struct worker *w, const char *name)
 {
