@@ -48,7 +48,7 @@ static void read_mods(struct ptx_build *b, struct wmma *what)
 			what->kind[what->nkinds++] = kind;
 	}
 	/* Every shape of PTX, and nothing that a fragment could not hold. */
-	if (!ptx_mod_in(st->nmods > 3 ? b->st.mod[0] : "", "load store mma") || !what->nkinds ||
+	if (st->nmods < 4 || !ptx_mod_in(st->mod[0], "load store mma") || !what->nkinds ||
 		!((what->k == 16 && what->m * what->n == 256 && what->m >= 8 && what->n >= 8) ||
 			(what->m == 16 && what->n == 16 && what->k == 8) ||
 			(what->m == 8 && what->n == 8 &&
