@@ -73,6 +73,8 @@ CUresult serve_vcudaGreenResource(struct worker *w, struct request *r);
 CUresult serve_vcudaGreenSplit(struct worker *w, struct request *r);
 CUresult serve_vcudaGreenDescriptor(struct worker *w, struct request *r);
 CUresult serve_vcudaGreenCreate(struct worker *w, struct request *r);
+CUresult serve_vcudaVmmExport(struct worker *w, struct request *r);
+CUresult serve_vcudaVmmImport(struct worker *w, struct request *r);
 CUresult serve_vcudaGraphAttribute(struct worker *w, struct request *r);
 CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r);
 CUresult serve_vcudaConditionalCreate(struct worker *w, struct request *r);

@@ -267,6 +267,7 @@ struct worker {
 		bool import;
 		uint32_t device;
 		uint64_t address, bytes;
+		uint64_t memory; /* handle of memory with a name; 0: what is at address */
 	} ipc;
 
 	/* leases asked for and not granted yet: the tag that waits, by device */

@@ -72,6 +72,8 @@ enum vcuda_op {
 	OP_vcudaGreenSplit = 111,
 	OP_vcudaGreenDescriptor = 112,
 	OP_vcudaGreenCreate = 113,
+	OP_vcudaVmmExport = 114,
+	OP_vcudaVmmImport = 115,
 	OP_vcudaGraphAttribute = 130,
 	OP_vcudaCaptureEmpty = 131,
 	OP_vcudaConditionalCreate = 132,

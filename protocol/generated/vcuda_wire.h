@@ -333,7 +333,7 @@ _Static_assert(sizeof(struct wire_vcudaNvmlText_reply) == 8, "");
 struct wire_vcudaVmmCreate {
 	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */
 	int32_t device;
-	uint32_t pad_0;
+	uint32_t shareable;
 	uint64_t bytes;
 };
 _Static_assert(sizeof(struct wire_vcudaVmmCreate) == 24, "");
@@ -761,6 +761,26 @@ struct wire_vcudaGreenCreate {
 	uint64_t descriptor;
 };
 _Static_assert(sizeof(struct wire_vcudaGreenCreate) == 24, "");
+
+/* call 114 */
+struct wire_vcudaVmmExport {
+	uint64_t memory;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmExport) == 8, "");
+struct wire_vcudaVmmExport_reply {
+	struct wire_run name; /* at most 16 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaVmmExport_reply) == 8, "");
+
+/* call 115 */
+struct wire_vcudaVmmImport {
+	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */
+	int32_t device;
+	struct wire_run name; /* 16 x byte */
+	uint32_t pad_0;
+	uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_vcudaVmmImport) == 32, "");
 
 /* call 130 */
 struct wire_vcudaGraphAttribute {

@@ -111,11 +111,8 @@ static bool attribute_not_served(int which)
 	case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
 	case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: return true;
 	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -137,6 +134,8 @@ CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice 
 	status = attribute(device, (int)attrib, pi);
 	if (!status && attribute_not_served((int)attrib))
 		*pi = 0;
+	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES)
+		*pi &= CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	if (!status && attrib == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
 		*pi = 1; /* managed.h: device memory, and pages of the program's */
 	return status;

@@ -169,6 +169,11 @@ CUresult hand_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc
 		size_t count);
 CUresult hand_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 		CUdeviceptr ptr);
+CUresult hand_cuMemExportToShareableHandle(void *shareableHandle,
+		CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
+		unsigned long long flags);
+CUresult hand_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+		void *osHandle, CUmemAllocationHandleType shHandleType);
 CUresult hand_cuMemGetAllocationGranularity(size_t *granularity,
 		const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option);
 CUresult hand_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
@@ -188,6 +193,13 @@ CUresult hand_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
 		CUmemAllocationType type);
 CUresult hand_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
 		CUmemoryPool pool);
+CUresult hand_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
+		CUmemAllocationHandleType handleType, unsigned long long flags);
+CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+		CUmemAllocationHandleType handleType, unsigned long long flags);
+CUresult hand_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
+CUresult hand_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
+		CUmemPoolPtrExportData *shareData);
 CUresult hand_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 CUresult hand_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUmemLocation location);

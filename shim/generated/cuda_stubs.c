@@ -435,6 +435,13 @@ STUB(ready, cuMemSetAccess, hand_cuMemSetAccess, (CUdeviceptr ptr, size_t size,
 	const CUmemAccessDesc *desc, size_t count), (ptr, size, desc, count));
 STUB(ready, cuMemGetAccess, hand_cuMemGetAccess, (unsigned long long *flags,
 	const CUmemLocation *location, CUdeviceptr ptr), (flags, location, ptr));
+STUB(ready, cuMemExportToShareableHandle, hand_cuMemExportToShareableHandle,
+	(void *shareableHandle, CUmemGenericAllocationHandle handle,
+	CUmemAllocationHandleType handleType, unsigned long long flags), (shareableHandle,
+	handle, handleType, flags));
+STUB(ready, cuMemImportFromShareableHandle, hand_cuMemImportFromShareableHandle,
+	(CUmemGenericAllocationHandle *handle, void *osHandle,
+	CUmemAllocationHandleType shHandleType), (handle, osHandle, shHandleType));
 STUB(ready, cuMemGetAllocationGranularity, hand_cuMemGetAllocationGranularity,
 	(size_t *granularity, const CUmemAllocationProp *prop,
 	CUmemAllocationGranularity_flags option), (granularity, prop, option));
@@ -461,6 +468,16 @@ STUB(ready, cuMemGetMemPool, hand_cuMemGetMemPool, (CUmemoryPool *pool, CUmemLoc
 	CUmemAllocationType type), (pool, location, type));
 STUB(ready, cuMemSetMemPool, hand_cuMemSetMemPool, (CUmemLocation *location,
 	CUmemAllocationType type, CUmemoryPool pool), (location, type, pool));
+STUB(ready, cuMemPoolExportToShareableHandle, hand_cuMemPoolExportToShareableHandle,
+	(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
+	unsigned long long flags), (handle_out, pool, handleType, flags));
+STUB(ready, cuMemPoolImportFromShareableHandle, hand_cuMemPoolImportFromShareableHandle,
+	(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
+	unsigned long long flags), (pool_out, handle, handleType, flags));
+STUB(ready, cuMemPoolExportPointer, hand_cuMemPoolExportPointer,
+	(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr), (shareData_out, ptr));
+STUB(ready, cuMemPoolImportPointer, hand_cuMemPoolImportPointer, (CUdeviceptr *ptr_out,
+	CUmemoryPool pool, CUmemPoolPtrExportData *shareData), (ptr_out, pool, shareData));
 STUB(lasting, cuPointerGetAttribute, hand_cuPointerGetAttribute, (void *data,
 	CUpointer_attribute attribute, CUdeviceptr ptr), (data, attribute, ptr));
 STUB(ready, cuMemAdvise_v2, hand_cuMemAdvise_v2, (CUdeviceptr devPtr, size_t count,
@@ -1912,14 +1929,8 @@ REFUSED(cuSurfRefGetArray);
 REFUSED(cuTexRefSetAddress2D_v2);
 #undef WHY
 
-#define WHY "sharing between processes: not served yet"
+#define WHY "a dma-buf would be of the agent's machine, not the program's"
 REFUSED(cuMemGetHandleForAddressRange);
-REFUSED(cuMemExportToShareableHandle);
-REFUSED(cuMemImportFromShareableHandle);
-REFUSED(cuMemPoolExportToShareableHandle);
-REFUSED(cuMemPoolImportFromShareableHandle);
-REFUSED(cuMemPoolExportPointer);
-REFUSED(cuMemPoolImportPointer);
 #undef WHY
 
 #define WHY "multicast: not served yet"

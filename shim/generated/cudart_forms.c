@@ -462,6 +462,41 @@ cudaError_t hand_cudaMemPoolDestroy(cudaMemPool_t memPool)
 	return RUNTIME_DRIVER(cuMemPoolDestroy((CUmemoryPool)memPool));
 }
 
+cudaError_t hand_cudaMemPoolExportToShareableHandle(void *shareableHandle,
+		cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
+		unsigned int flags)
+{
+	return RUNTIME_DRIVER(cuMemPoolExportToShareableHandle(shareableHandle,
+		(CUmemoryPool)memPool, (CUmemAllocationHandleType)handleType,
+		(unsigned long long)flags));
+}
+
+_Static_assert(sizeof(cudaMemPool_t) == sizeof(CUmemoryPool), "");
+cudaError_t hand_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool,
+		void *shareableHandle, enum cudaMemAllocationHandleType handleType,
+		unsigned int flags)
+{
+	return RUNTIME_DRIVER(cuMemPoolImportFromShareableHandle((CUmemoryPool *)memPool,
+		shareableHandle, (CUmemAllocationHandleType)handleType,
+		(unsigned long long)flags));
+}
+
+_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "");
+cudaError_t hand_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData,
+		void *ptr)
+{
+	return RUNTIME_DRIVER(cuMemPoolExportPointer((CUmemPoolPtrExportData *)exportData,
+		(CUdeviceptr)ptr));
+}
+
+_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "");
+cudaError_t hand_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
+		struct cudaMemPoolPtrExportData *exportData)
+{
+	return RUNTIME_DRIVER(cuMemPoolImportPointer((CUdeviceptr *)ptr, (CUmemoryPool)memPool,
+		(CUmemPoolPtrExportData *)exportData));
+}
+
 cudaError_t hand_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
 	CUdevice device_found;

@@ -246,6 +246,16 @@ cudaError_t hand_cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocatio
 cudaError_t hand_cudaMemSetMemPool(struct cudaMemLocation *location,
 		enum cudaMemAllocationType type, cudaMemPool_t memPool);
 #endif
+cudaError_t hand_cudaMemPoolExportToShareableHandle(void *shareableHandle,
+		cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
+		unsigned int flags);
+cudaError_t hand_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool,
+		void *shareableHandle, enum cudaMemAllocationHandleType handleType,
+		unsigned int flags);
+cudaError_t hand_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData,
+		void *ptr);
+cudaError_t hand_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
+		struct cudaMemPoolPtrExportData *exportData);
 cudaError_t hand_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 		const void *ptr);
 cudaError_t hand_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice);

@@ -317,6 +317,19 @@ STUB(cudaMemGetMemPool, hand_cudaMemGetMemPool, (cudaMemPool_t *memPool,
 STUB(cudaMemSetMemPool, hand_cudaMemSetMemPool, (struct cudaMemLocation *location,
 	enum cudaMemAllocationType type, cudaMemPool_t memPool), (location, type, memPool))
 #endif
+STUB(cudaMemPoolExportToShareableHandle, hand_cudaMemPoolExportToShareableHandle,
+	(void *shareableHandle, cudaMemPool_t memPool,
+	enum cudaMemAllocationHandleType handleType, unsigned int flags), (shareableHandle,
+	memPool, handleType, flags))
+STUB(cudaMemPoolImportFromShareableHandle, hand_cudaMemPoolImportFromShareableHandle,
+	(cudaMemPool_t *memPool, void *shareableHandle,
+	enum cudaMemAllocationHandleType handleType, unsigned int flags), (memPool,
+	shareableHandle, handleType, flags))
+STUB(cudaMemPoolExportPointer, hand_cudaMemPoolExportPointer,
+	(struct cudaMemPoolPtrExportData *exportData, void *ptr), (exportData, ptr))
+STUB(cudaMemPoolImportPointer, hand_cudaMemPoolImportPointer, (void **ptr,
+	cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData), (ptr, memPool,
+	exportData))
 STUB(cudaPointerGetAttributes, hand_cudaPointerGetAttributes,
 	(struct cudaPointerAttributes *attributes, const void *ptr), (attributes, ptr))
 STUB(cudaDeviceCanAccessPeer, hand_cudaDeviceCanAccessPeer, (int *canAccessPeer, int device,
@@ -1246,13 +1259,6 @@ REFUSED(cudaMemGetLocationInfo)
 REFUSED(cudaLaunchHostFunc_v2)
 REFUSED(cudaLaunchHostFunc_v2_ptsz)
 #endif
-#undef WHY
-
-#define WHY "sharing between processes: not served yet"
-REFUSED(cudaMemPoolExportToShareableHandle)
-REFUSED(cudaMemPoolImportFromShareableHandle)
-REFUSED(cudaMemPoolExportPointer)
-REFUSED(cudaMemPoolImportPointer)
 #undef WHY
 
 #define WHY "graphics interop: not served"

@@ -15,6 +15,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/memory.h"
+#include "gpu-agent/worker/driver/vmm.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -46,16 +47,22 @@ static struct ipc_share *ipc_find(struct worker *w, uint32_t device, uint64_t ad
 	return NULL;
 }
 
+void ipc_unname(struct worker *w, const uint8_t name[16])
+{
+	static struct handoff ask;
+
+	ask = (struct handoff){.what = HANDOFF_UNSHARE};
+	memcpy(ask.session, name, 16);
+	ipc_ask(w, NULL, &ask, -1);
+}
+
 void ipc_forget(struct worker *w, uint32_t device, uint64_t address)
 {
 	struct ipc_share *share = ipc_find(w, device, address);
-	static struct handoff ask;
 
 	if (!share)
 		return;
-	ask = (struct handoff){.what = HANDOFF_UNSHARE};
-	memcpy(ask.session, share->name, sizeof(share->name));
-	ipc_ask(w, NULL, &ask, -1);
+	ipc_unname(w, share->name);
 	*share = w->shares[--w->share_count];
 }
 
@@ -237,6 +244,131 @@ CUresult serve_vcudaIpcImport(struct worker *w, struct request *r)
 	return ipc_ask(w, r, &ask, -1);
 }
 
+/* ---- memory with a name ---- */
+
+CUresult serve_vcudaVmmExport(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaVmmExport *req = (const void *)r->body;
+	struct wire_vcudaVmmExport_reply *answer = (void *)r->answer;
+	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
+	static struct handoff ask;
+	CUresult status;
+	int fd;
+
+	if (!m)
+		return r->refused;
+	if (!m->shareable)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (m->named) {
+		memcpy(worker_out(r, &answer->name, sizeof(m->name)), m->name, sizeof(m->name));
+		return CUDA_SUCCESS;
+	}
+	if (w->ipc.tag >= 0)
+		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
+	if (!w->cuda.cuMemExportToShareableHandle)
+		return worker_lacks(w, "cuMemExportToShareableHandle");
+	status = w->cuda.cuMemExportToShareableHandle(
+		&fd, m->memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (status)
+		return status;
+	ask = (struct handoff){.what = HANDOFF_SHARE, .device = m->device, .bytes = m->bytes};
+	w->ipc = (struct ipc_wait){.tag = -1, .memory = req->memory};
+	status = ipc_ask(w, r, &ask, fd);
+	close(fd);
+	return status;
+}
+
+CUresult serve_vcudaVmmImport(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaVmmImport *req = (const void *)r->body;
+	const uint8_t *name = worker_in(r, &req->name, 16);
+	static struct handoff ask;
+	struct worker_device *d;
+
+	if (worker_refused(r))
+		return r->refused;
+	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	d = &w->devices[req->device];
+	if (!req->memory || !req->bytes || req->bytes % d->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (req->bytes > d->lease - d->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (w->ipc.tag >= 0)
+		return CUDA_ERROR_NOT_READY;
+	if (!w->cuda.cuMemImportFromShareableHandle)
+		return worker_lacks(w, "cuMemImportFromShareableHandle");
+	ask = (struct handoff){.what = HANDOFF_WANT, .device = (uint32_t)req->device};
+	memcpy(ask.session, name, sizeof(ask.session));
+	w->ipc = (struct ipc_wait){.tag = -1,
+		.import = true,
+		.device = (uint32_t)req->device,
+		.bytes = req->bytes,
+		.memory = req->memory};
+	return ipc_ask(w, r, &ask, -1);
+}
+
+/* The front's word on the import of memory with a name. */
+static CUresult vmm_import(struct worker *w, const struct handoff *h, int fd)
+{
+	struct worker_device *d = &w->devices[w->ipc.device];
+	CUmemGenericAllocationHandle memory;
+	struct request r = {.refused = CUDA_SUCCESS};
+	CUresult status;
+
+	if (h->status || fd < 0)
+		return h->status ? (CUresult)h->status : CUDA_ERROR_INVALID_VALUE;
+	if (h->bytes != w->ipc.bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (w->ipc.bytes > d->lease - d->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(w->ipc.device));
+	if (!status)
+		status = w->cuda.cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd,
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	if (status)
+		return status;
+	status = vmm_adopt(w, &r, w->ipc.memory, w->ipc.device, memory, w->ipc.bytes);
+	if (status)
+		w->cuda.cuMemRelease(memory);
+	return status;
+}
+
+/* The front's word on the export of memory with a name, which may be gone since it was asked.
+ */
+static CUresult vmm_shared(struct worker *w, const struct handoff *h)
+{
+	struct name *name = names_find(w, w->ipc.memory, KIND_CUmemGenericAllocationHandle);
+	struct vmm *m = name ? name->object : NULL;
+
+	if (h->status)
+		return (CUresult)h->status;
+	if (!m) {
+		ipc_unname(w, h->session);
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
+	m->named = true;
+	memcpy(m->name, h->session, sizeof(m->name));
+	return CUDA_SUCCESS;
+}
+
+static void vmm_answer(struct worker *w, const struct handoff *h, int fd)
+{
+	struct {
+		struct wire_vcudaVmmExport_reply fixed;
+		uint8_t name[16];
+	} reply = {.fixed.name = {sizeof(reply.fixed), sizeof(reply.name)}};
+	uint16_t tag = (uint16_t)w->ipc.tag;
+	CUresult status = w->ipc.import ? vmm_import(w, h, fd) : vmm_shared(w, h);
+
+	w->ipc.tag = -1;
+	memcpy(reply.name, h->session, sizeof(reply.name));
+	if (w->ipc.import)
+		reply_send(w, tag, status, NULL, 0);
+	else
+		reply_send(w, tag, status, &reply, sizeof(reply));
+}
+
 /* The front's word on an import. */
 static CUresult ipc_import_memory(struct worker *w, const struct handoff *h, int fd)
 {
@@ -294,7 +426,9 @@ void ipc_answer(struct worker *w, const struct handoff *h, int fd)
 	uint16_t tag = (uint16_t)w->ipc.tag;
 	CUresult status = CUDA_SUCCESS;
 
-	if (w->ipc.tag >= 0 && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
+	if (w->ipc.tag >= 0 && w->ipc.memory && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
+		vmm_answer(w, h, fd);
+	} else if (w->ipc.tag >= 0 && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
 		status = w->ipc.import ? ipc_import_memory(w, h, fd) : ipc_shared(w, h);
 		w->ipc.tag = -1;
 		reply.fixed.name.offset = sizeof(reply.fixed);

@@ -11,5 +11,7 @@ struct worker;
 
 /* The memory that begins there is unmapped: nobody can have it any more. */
 void ipc_forget(struct worker *w, uint32_t device, uint64_t address);
+/* The same of what has that name. */
+void ipc_unname(struct worker *w, const uint8_t name[16]);
 
 #endif

@@ -5,22 +5,17 @@
  */
 #include <stdlib.h>
 
+#include "gpu-agent/worker/driver/ipc.h"
 #include "gpu-agent/worker/driver/memory.h"
-#include "gpu-agent/worker/worker_state.h"
-
-struct vmm {
-	CUmemGenericAllocationHandle memory;
-	uint32_t device;
-	uint32_t mappings;
-	uint64_t bytes;
-	bool released;
-};
+#include "gpu-agent/worker/driver/vmm.h"
 
 static void vmm_done(struct worker *w, struct vmm *m)
 {
 	if (!m->released || m->mappings)
 		return;
 	w->devices[m->device].used -= m->bytes;
+	if (m->named)
+		ipc_unname(w, m->name);
 	free(m);
 }
 
@@ -30,6 +25,25 @@ void vmm_unmapped(struct worker *w, struct vmm *m)
 	vmm_done(w, m);
 }
 
+CUresult vmm_adopt(struct worker *w, struct request *r, uint64_t handle, uint32_t device,
+	CUmemGenericAllocationHandle memory, uint64_t bytes)
+{
+	struct vmm *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->memory = memory;
+	m->device = device;
+	m->bytes = bytes;
+	worker_bind(w, r, handle, KIND_CUmemGenericAllocationHandle, m);
+	if (r->refused) {
+		free(m);
+		return r->refused;
+	}
+	w->devices[device].used += bytes;
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaVmmCreate *req = (const void *)r->body;
@@ -37,8 +51,8 @@ CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 	};
+	CUmemGenericAllocationHandle memory;
 	struct worker_device *d;
-	struct vmm *m;
 	CUresult status;
 
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
@@ -48,25 +62,20 @@ CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (req->bytes > d->lease - d->used)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	m->device = (uint32_t)req->device;
-	m->bytes = req->bytes;
 	prop.location.id = d->device;
-	status = w->cuda.cuMemCreate(&m->memory, req->bytes, &prop, 0);
-	if (status) {
-		free(m);
+	if (req->shareable)
+		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
+	if (status)
 		return status;
-	}
-	worker_bind(w, r, req->memory, KIND_CUmemGenericAllocationHandle, m);
-	if (r->refused) {
-		w->cuda.cuMemRelease(m->memory);
-		free(m);
-		return r->refused;
-	}
-	d->used += req->bytes;
-	return CUDA_SUCCESS;
+	status = vmm_adopt(w, r, req->memory, (uint32_t)req->device, memory, req->bytes);
+	if (status)
+		w->cuda.cuMemRelease(memory);
+	else if (req->shareable)
+		((struct vmm *)worker_handle(
+			 w, r, req->memory, KIND_CUmemGenericAllocationHandle))
+			->shareable = true;
+	return status;
 }
 
 CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)

@@ -12,6 +12,7 @@
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/share.h"
 
 /* Rows of pitched memory start at multiples of this: what NVIDIA's driver gives for every size.
  */
@@ -85,7 +86,8 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 		return managed_free(dptr);
 	if (graph_memory_free(dptr, &status))
 		return status;
-	pool_forget(dptr);
+	if (!pool_forget(dptr) && share_close_pointer(dptr, &status))
+		return status;
 	return memory_free(dptr);
 }
 

@@ -11,6 +11,8 @@
  * finds that work done.
  */
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@
 #include "shim/driver/context.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/share.h"
 #include "shim/engine/status.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/lock.h"
@@ -49,6 +52,7 @@ struct opened {
 static struct {
 	pthread_mutex_t lock; /* held over the calls, which the worker takes one at a time */
 	struct opened *opened;
+	_Atomic unsigned count; /* of them; read without the lock too */
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(ipc, shared.lock, LOCK_IPC);
 
@@ -80,23 +84,33 @@ static CUresult call_export(const struct memory_range *range, struct memory_hand
 	return shim_end(&call);
 }
 
+/* The allocation around an address, for others. */
+static CUresult share_range(
+	const struct memory_range *range, const char magic[8], struct memory_handle *handle)
+{
+	CUresult status;
+
+	memset(handle, 0, sizeof(*handle));
+	pthread_mutex_lock(&shared.lock);
+	status = call_export(range, handle);
+	pthread_mutex_unlock(&shared.lock);
+	memcpy(handle->magic, magic, sizeof(handle->magic));
+	memcpy(handle->uuid, devices.at[range->device].open.uuid, sizeof(handle->uuid));
+	return status;
+}
+
 CUresult hand_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-	struct memory_handle handle = {.reserved = 0};
+	struct memory_handle handle;
 	struct memory_range range;
 	CUresult status;
 
 	if (!pHandle || !memory_find(dptr, &range) || range.async || range.global)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&shared.lock);
-	status = call_export(&range, &handle);
-	pthread_mutex_unlock(&shared.lock);
-	if (status)
-		return status;
-	memcpy(handle.magic, memory_magic, sizeof(handle.magic));
-	memcpy(handle.uuid, devices.at[range.device].open.uuid, sizeof(handle.uuid));
-	memcpy(pHandle, &handle, sizeof(handle));
-	return CUDA_SUCCESS;
+	status = share_range(&range, memory_magic, &handle);
+	if (!status)
+		memcpy(pHandle, &handle, sizeof(handle));
+	return status;
 }
 
 static CUresult open_memory(const struct memory_handle *handle, int device, CUdeviceptr *base)
@@ -124,6 +138,7 @@ static CUresult open_memory(const struct memory_handle *handle, int device, CUde
 	o->count = 1;
 	o->next = shared.opened;
 	shared.opened = o;
+	shared.count++;
 	*base = o->base;
 	return CUDA_SUCCESS;
 }
@@ -166,11 +181,104 @@ CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 		status = CUDA_SUCCESS;
 		if (!--o->count) {
 			*at = o->next;
+			shared.count--;
 			status = memory_free(o->base);
 			free(o);
 		}
 		break;
 	}
+	pthread_mutex_unlock(&shared.lock);
+	return status;
+}
+
+/* ---- for share.c ---- */
+
+CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out)
+{
+	struct memory_handle handle;
+	struct memory_range range;
+	CUresult status;
+
+	if (!memory_find(address, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = share_range(&range, magic, &handle);
+	if (!status)
+		memcpy(out, &handle, sizeof(handle));
+	return status;
+}
+
+CUresult share_open_pointer(
+	int device, const char magic[8], const void *from, CUdeviceptr *address)
+{
+	struct memory_handle memory;
+	CUdeviceptr base = 0;
+	CUresult status;
+
+	memcpy(&memory, from, sizeof(memory));
+	if (memcmp(memory.magic, magic, sizeof(memory.magic)) ||
+		memory.offset >= memory.bytes ||
+		memcmp(memory.uuid, devices.at[device].open.uuid, sizeof(memory.uuid)))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&shared.lock);
+	status = open_memory(&memory, device, &base);
+	pthread_mutex_unlock(&shared.lock);
+	if (!status)
+		*address = base + memory.offset;
+	return status;
+}
+
+bool share_close_pointer(CUdeviceptr address, CUresult *status)
+{
+	bool opened = false;
+
+	if (!atomic_load_explicit(&shared.count, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&shared.lock);
+	for (struct opened *o = shared.opened; o && !opened; o = o->next)
+		opened = address - o->base < o->bytes;
+	pthread_mutex_unlock(&shared.lock);
+	if (opened)
+		*status = hand_cuIpcCloseMemHandle(address);
+	return opened;
+}
+
+CUresult share_name(uint64_t handle, uint8_t name[16])
+{
+	const struct wire_vcudaVmmExport_reply *reply;
+	struct wire_vcudaVmmExport *body;
+	struct shim_call call;
+	const void *told;
+	CUresult status;
+	size_t n = 0;
+
+	pthread_mutex_lock(&shared.lock);
+	body = shim_begin(&call, OP_vcudaVmmExport, sizeof(*body));
+	body->memory = handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	told = reply ? shim_run(&call, &reply->name, &n) : NULL;
+	if (told && n == 16)
+		memcpy(name, told, 16);
+	else if (reply)
+		call.status = status_of(CAUSE_VIOLATION);
+	status = shim_end(&call);
+	pthread_mutex_unlock(&shared.lock);
+	return status;
+}
+
+CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes)
+{
+	struct wire_vcudaVmmImport *body;
+	struct shim_call call;
+	CUresult status;
+
+	pthread_mutex_lock(&shared.lock);
+	body = shim_begin(&call, OP_vcudaVmmImport, sizeof(*body));
+	body->memory = handle;
+	body->device = device_wire(device);
+	body->bytes = bytes;
+	shim_put(&call, &body->name, name, 16);
+	shim_wait(&call, 0);
+	status = shim_end(&call);
 	pthread_mutex_unlock(&shared.lock);
 	return status;
 }

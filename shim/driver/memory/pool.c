@@ -16,6 +16,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/share.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/lock.h"
 
@@ -23,6 +24,8 @@ struct pool {
 	uint64_t handle;
 	int device;
 	bool is_default;
+	bool shareable; /* with other processes (share.c) */
+	bool imported;	/* another process's: nothing is allocated from it */
 	uint64_t threshold;
 	uint64_t used, used_high;	  /* bytes that the app has */
 	uint64_t reserved, reserved_high; /* and those that are kept for reuse too */
@@ -260,7 +263,7 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = 0;
-	if (!bytes)
+	if (!bytes || pool->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
@@ -326,8 +329,10 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		pools.kept_bytes += piece->bytes;
 	}
 	pthread_mutex_unlock(&pools.lock);
-	/* Memory of cuMemAlloc may be freed on a stream too. */
-	return piece ? CUDA_SUCCESS : memory_free(dptr);
+	/* Memory of cuMemAlloc, and of another process's pool, may be freed on a stream too. */
+	if (piece || share_close_pointer(dptr, &status))
+		return status;
+	return memory_free(dptr);
 }
 
 /* ---- pools themselves ---- */
@@ -340,15 +345,53 @@ CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProp
 		return CUDA_ERROR_INVALID_VALUE;
 	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
 		poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		poolProps->handleTypes)
+		poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_of(poolProps->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	made = pool_new(poolProps->location.id);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->shareable = poolProps->handleTypes != 0;
 	*pool = (CUmemoryPool)(uintptr_t)made->handle;
 	return CUDA_SUCCESS;
+}
+
+/* ---- shared with other processes ---- */
+
+CUresult pool_import(int device, CUmemoryPool *pool)
+{
+	struct pool *made = pool_new(device);
+
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->imported = true;
+	*pool = (CUmemoryPool)(uintptr_t)made->handle;
+	return CUDA_SUCCESS;
+}
+
+bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported)
+{
+	const struct pool *of = pool_of(pool);
+
+	if (!of)
+		return false;
+	*device = of->device;
+	*shareable = of->shareable;
+	*imported = of->imported;
+	return true;
+}
+
+bool pool_shares(CUdeviceptr address)
+{
+	struct piece **at;
+	bool shares;
+
+	pthread_mutex_lock(&pools.lock);
+	at = piece_find(address);
+	shares = at && (*at)->pool->shareable;
+	pthread_mutex_unlock(&pools.lock);
+	return shares;
 }
 
 /* Its live allocations stay until they are freed, so the object stays too; the name goes. */
@@ -495,7 +538,7 @@ CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	struct pool *set = pool_of(pool);
 
-	if (!device_of(dev) || !set || set->device != dev)
+	if (!device_of(dev) || !set || set->device != dev || set->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools.lock);
 	pools.current[dev] = set;

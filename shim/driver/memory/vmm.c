@@ -3,8 +3,8 @@
  * Virtual memory management: address ranges in the device's window, and memory with a name,
  * which can be mapped into them again, and more than once.  Everything is a post:
  * addresses and names are chosen here, and out of memory is told by cuMemCreate, from the
- * lease.  The worker maps for the memory's own device, read and write.  A handle may ask to be
- * shareable (PyTorch's allocator does); sharing it is refused.
+ * lease.  The worker maps for the memory's own device, read and write.  share.c passes it on to
+ * other processes.
  */
 #include "shim/driver/memory/vmm.h"
 
@@ -19,6 +19,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/share.h"
 #include "shim/engine/lock.h"
 
 struct vmm_memory {
@@ -190,6 +191,50 @@ CUresult hand_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return status;
 }
 
+/* The app's side of memory that the worker is to have: leased, with a handle. */
+static CUresult memory_new(
+	int device, size_t size, const CUmemAllocationProp *prop, struct vmm_memory **out)
+{
+	struct vmm_memory *m = calloc(1, sizeof(*m));
+	CUresult status;
+
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->size = size;
+	m->device = device;
+	m->references = 1;
+	m->prop = *prop;
+	status = memory_lease(device, size);
+	if (status) {
+		free(m);
+		return status;
+	}
+	m->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
+	if (!m->handle) {
+		memory_unlease(device, size);
+		free(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = m;
+	return CUDA_SUCCESS;
+}
+
+/* The worker has it, or (STATUS) has not. */
+static void memory_made(
+	struct vmm_memory *m, CUresult status, CUmemGenericAllocationHandle *handle)
+{
+	if (status) {
+		memory_unlease(m->device, m->size);
+		shim_unmint(m->handle);
+		free(m);
+		return;
+	}
+	pthread_mutex_lock(&vmm.lock);
+	vmm.bytes[m->device] += m->size;
+	*handle = m->handle;
+	pthread_mutex_unlock(&vmm.lock);
+}
+
 CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -204,39 +249,52 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return status;
 	if (!size || size % devices.at[prop->location.id].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	m->size = size;
-	m->device = prop->location.id;
-	m->references = 1;
-	m->prop = *prop;
-	status = memory_lease(m->device, size);
-	if (status) {
-		free(m);
+	status = memory_new(prop->location.id, size, prop, &m);
+	if (status)
 		return status;
-	}
-	m->handle = shim_mint(KIND_CUmemGenericAllocationHandle, m);
-	if (!m->handle) {
-		memory_unlease(m->device, size);
-		free(m);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	body = shim_begin(&call, OP_vcudaVmmCreate, sizeof(*body));
 	body->memory = m->handle;
 	body->device = device_wire(m->device);
+	body->shareable = prop->requestedHandleTypes != 0;
 	body->bytes = size;
 	status = shim_post(&call);
+	memory_made(m, status, handle);
+	return status;
+}
+
+CUresult vmm_import(
+	int device, const uint8_t name[16], size_t bytes, CUmemGenericAllocationHandle *handle)
+{
+	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+	struct vmm_memory *m;
+	CUresult status;
+
+	if (!bytes || bytes % devices.at[device].open.granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = memory_new(device, bytes, &prop, &m);
+	if (status)
+		return status;
+	status = share_import(m->handle, device, name, bytes);
+	memory_made(m, status, handle);
+	return status;
+}
+
+bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes)
+{
+	struct vmm_memory *m;
+
 	pthread_mutex_lock(&vmm.lock);
-	vmm.bytes[m->device] += size;
-	if (status) {
-		m->references = 0;
-		memory_done(m);
-	} else {
-		*handle = m->handle;
+	m = memory_of(handle);
+	if (m && !m->references)
+		m = NULL;
+	if (m) {
+		*prop = m->prop;
+		*bytes = m->size;
 	}
 	pthread_mutex_unlock(&vmm.lock);
-	return status;
+	return m != NULL;
 }
 
 CUresult hand_cuMemRelease(CUmemGenericAllocationHandle handle)

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sharing by file descriptors, which programs pass on over their own sockets.  The descriptor
+ * is a sealed file in memory with the name under which the agent knows the memory, for programs
+ * of the same pod on the same GPU of the same agent.
+ */
+#include "shim/driver/memory/share.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/driver/context.h"
+#include "shim/driver/memory/vmm.h"
+#include "shim/generated/cuda_hand.h"
+
+static const char memory_magic[8] = "vcudaVMM", pool_magic[8] = "vcudaPOL",
+		  pointer_magic[8] = "vcudaPTR";
+
+static CUresult token_write(const struct share_token *token, int *out)
+{
+	int fd = memfd_create("vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	if (write(fd, token, sizeof(*token)) != (ssize_t)sizeof(*token) ||
+		fcntl(fd, F_ADD_SEALS,
+			F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) {
+		close(fd);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	*out = fd;
+	return CUDA_SUCCESS;
+}
+
+static CUresult token_read(
+	void *handle, const char magic[8], struct share_token *token, int *device)
+{
+	int fd = (int)(uintptr_t)handle;
+
+	if (pread(fd, token, sizeof(*token), 0) != (ssize_t)sizeof(*token) ||
+		memcmp(token->magic, magic, sizeof(token->magic)))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (*device = 0; *device < devices.count; ++*device)
+		if (!memcmp(token->uuid, devices.at[*device].open.uuid, sizeof(token->uuid)))
+			return CUDA_SUCCESS;
+	return CUDA_ERROR_INVALID_DEVICE;
+}
+
+static void token_begin(struct share_token *token, const char magic[8], int device)
+{
+	memset(token, 0, sizeof(*token));
+	memcpy(token->magic, magic, sizeof(token->magic));
+	memcpy(token->uuid, devices.at[device].open.uuid, sizeof(token->uuid));
+}
+
+/* ---- named memory ---- */
+
+CUresult hand_cuMemExportToShareableHandle(void *shareableHandle,
+	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
+	unsigned long long flags)
+{
+	struct share_token token;
+	CUmemAllocationProp prop;
+	CUresult status;
+	size_t bytes;
+
+	if (!shareableHandle || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!vmm_about(handle, &prop, &bytes) ||
+		!(prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+		return CUDA_ERROR_INVALID_VALUE;
+	token_begin(&token, memory_magic, prop.location.id);
+	token.bytes = bytes;
+	status = share_name(handle, token.name);
+	return status ? status : token_write(&token, shareableHandle);
+}
+
+CUresult hand_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+	void *osHandle, CUmemAllocationHandleType shHandleType)
+{
+	struct share_token token;
+	CUresult status;
+	int device;
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	status = token_read(osHandle, memory_magic, &token, &device);
+	return status ? status : vmm_import(device, token.name, token.bytes, handle);
+}
+
+/* ---- pools ---- */
+
+CUresult hand_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
+	CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	struct share_token token;
+	bool shareable, imported;
+	int device;
+
+	if (!handle_out || flags || !pool_sharing(pool, &device, &shareable, &imported))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!shareable)
+		return CUDA_ERROR_INVALID_VALUE;
+	token_begin(&token, pool_magic, device);
+	return token_write(&token, handle_out);
+}
+
+CUresult hand_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+	CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	struct share_token token;
+	CUresult status;
+	int device;
+
+	if (!pool_out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	status = token_read(handle, pool_magic, &token, &device);
+	return status ? status : pool_import(device, pool_out);
+}
+
+CUresult hand_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+	if (!shareData_out || !pool_shares(ptr))
+		return CUDA_ERROR_INVALID_VALUE;
+	return share_pointer(ptr, pointer_magic, shareData_out);
+}
+
+CUresult hand_cuMemPoolImportPointer(
+	CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+{
+	bool shareable, imported;
+	int device;
+
+	if (!ptr_out || !shareData || !pool_sharing(pool, &device, &shareable, &imported) ||
+		!imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	return share_open_pointer(device, pointer_magic, shareData, ptr_out);
+}

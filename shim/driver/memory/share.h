@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What files of memory that processes share ask of one another.
+ */
+#ifndef VCUDA_SHIM_DRIVER_MEMORY_SHARE_H
+#define VCUDA_SHIM_DRIVER_MEMORY_SHARE_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a descriptor that a program passes on holds: whose is read by its magic. */
+struct share_token {
+	char magic[8];
+	uint8_t name[16];
+	uint8_t uuid[16]; /* the device's */
+	uint64_t bytes;
+};
+
+/* --- ipc.c: the agent's half, one question at a time --- */
+/* A name for the memory with that handle, and back. HANDLE is ours, minted already. */
+CUresult share_name(uint64_t handle, uint8_t name[16]);
+CUresult share_import(uint64_t handle, int device, const uint8_t name[16], uint64_t bytes);
+/* An allocation as 64 bytes that another process opens. */
+CUresult share_pointer(CUdeviceptr address, const char magic[8], void *out);
+CUresult share_open_pointer(
+	int device, const char magic[8], const void *from, CUdeviceptr *address);
+/* False: that was not opened so. */
+bool share_close_pointer(CUdeviceptr address, CUresult *status);
+
+/* --- pool.c --- */
+/* The pool's device and whether it was made to be shared; false: no pool. */
+bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported);
+/* Another process's pool, from which nothing is allocated. */
+CUresult pool_import(int device, CUmemoryPool *pool);
+/* The address is a live allocation of a pool that can be shared. */
+bool pool_shares(CUdeviceptr address);
+
+#endif
