@@ -23,6 +23,8 @@ def row(entry):
     if len(abis(entry)) < len(entry.majors):
         what = "CUDA" if 12 in entry.majors else entry.library.name
         notes.append(f"{what} {abis(entry)[0]} only")
+    if entry.has("answers"):
+        notes.append(f"{entry.options['answers']} whatever it is given")
     if entry.has("same"):
         notes.append(f"as {entry.options['same']}")
     if entry.has("wide"):
@@ -58,6 +60,10 @@ def coverage(api):
         out += "Refused, by reason:\n\n"
         for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0])):
             out += f"- {reason} ({count})\n"
+        fixed = sum(e.has("answers") for e in entries)
+        if fixed:
+            out += f"\nOf those that are served, {fixed} answer one status whatever they are given: what they\n"
+            out += "take comes of a function that is refused, or of a CUDA that no context is of any more.\n"
         out += "\n| function | verb | notes |\n|---|---|---|\n"
         out += "".join(row(e) for e in entries)
     return out + without_a_front(api)

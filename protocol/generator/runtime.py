@@ -29,7 +29,7 @@ def hand_header(api):
         "What shim/runtime/ writes by hand.  Streams come with NULL already turned into\n"
         "cudaStreamPerThread for _ptsz forms; where a call names no stream, null_stream is the\n"
         "default one: cudaStreamLegacy or cudaStreamPerThread.",
-        "VCUDA_SHIM_GENERATED_CUDART_HAND_H", ["<cuda_runtime_api.h>"])
+        "VCUDA_SHIM_GENERATED_CUDART_HAND_H", ["<cuda_runtime_api.h>", "", '"shim/runtime/newer.h"'])
     for e in api.of("cudart"):
         if e.verb == "refused" or e.has("answers"):
             continue

@@ -206,7 +206,7 @@ def hand_header(api):
         "What shim/ writes by hand for the driver front.  Streams come with NULL already turned\n"
         "into CU_STREAM_PER_THREAD for _ptsz forms; where a call names no stream, null_stream is\n"
         "the default one: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.",
-        "VCUDA_SHIM_GENERATED_CUDA_HAND_H", ["<cuda.h>"])
+        "VCUDA_SHIM_GENERATED_CUDA_HAND_H", ["<cuda.h>", "", '"shim/engine/newer.h"'])
     for e in api.of("cuda"):
         if handled(e):
             out += "\n" + text.prototype("CUresult", f"hand_{e.name}",

@@ -438,6 +438,15 @@ CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 	return callback_add(callback, hStream);
 }
 
+/* How NVIDIA's thread waits for the next one; ours sleeps. */
+CUresult hand_cuLaunchHostFunc_v2(
+	CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode)
+{
+	if (syncMode > 1) /* CU_HOST_TASK_BLOCKING, CU_HOST_TASK_SPINWAIT */
+		return CUDA_ERROR_INVALID_VALUE;
+	return hand_cuLaunchHostFunc(hStream, fn, userData);
+}
+
 CUresult hand_cuStreamAddCallback(
 	CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shim/driver/context.h"
+#include "shim/driver/forms.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
 #include "shim/generated/cuda_hand.h"
@@ -198,6 +199,39 @@ CUresult hand_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, siz
 CUresult hand_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)
 {
 	return coredump_set(NULL, attrib, value, size);
+}
+
+/* ---- callbacks of CUDA 13.2: kept, and not called, as no dump is written ---- */
+
+#define CALLBACKS 64
+
+/* A handle is the address of one. */
+static _Atomic(CUcoredumpStatusCallback) callbacks[CALLBACKS];
+
+CUresult coredump_register(CUcoredumpStatusCallback callback, void *userData,
+	CUcoredumpCallbackHandle *callbackOut)
+{
+	(void)userData;
+	if (!callback || !callbackOut)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (int i = 0; i < CALLBACKS; i++) {
+		CUcoredumpStatusCallback none = NULL;
+
+		if (atomic_compare_exchange_strong(&callbacks[i], &none, callback)) {
+			*callbackOut = (CUcoredumpCallbackHandle)&callbacks[i];
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult coredump_unregister(CUcoredumpCallbackHandle callback)
+{
+	for (int i = 0; i < CALLBACKS; i++)
+		if ((CUcoredumpCallbackHandle)&callbacks[i] == callback &&
+			atomic_exchange(&callbacks[i], NULL))
+			return CUDA_SUCCESS;
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 void coredump_drop(struct context *context)

@@ -26,6 +26,11 @@ CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async);
 CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async);
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async);
 
+/* Of core dumps; a handle is stale once it was unregistered. */
+CUresult coredump_register(CUcoredumpStatusCallback callback, void *userData,
+	CUcoredumpCallbackHandle *callbackOut);
+CUresult coredump_unregister(CUcoredumpCallbackHandle callback);
+
 /* COUNT copies; attributes k (of N) are those of the copies from indices[k] on. FAILED, which
  * may be NULL: which copy was refused, SIZE_MAX: none, or all of them. */
 CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,

@@ -137,6 +137,28 @@ CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
+CUresult hand_cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void *userData,
+		CUcoredumpCallbackHandle *callbackOut)
+{
+	return coredump_register(callback, userData, callbackOut);
+}
+
+CUresult hand_cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback,
+		void *userData, CUcoredumpCallbackHandle *callbackOut)
+{
+	return coredump_register(callback, userData, callbackOut);
+}
+
+CUresult hand_cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback)
+{
+	return coredump_unregister(callback);
+}
+
+CUresult hand_cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback)
+{
+	return coredump_unregister(callback);
+}
+
 CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	return context_create(pctx, flags, dev);

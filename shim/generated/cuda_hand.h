@@ -11,6 +11,8 @@
 
 #include <cuda.h>
 
+#include "shim/engine/newer.h"
+
 CUresult hand_cuGetErrorString(CUresult error, const char **pStr);
 CUresult hand_cuGetErrorName(CUresult error, const char **pStr);
 CUresult hand_cuInit(unsigned int Flags);
@@ -413,6 +415,12 @@ CUresult hand_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *valu
 CUresult hand_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
 CUresult hand_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size);
+CUresult hand_cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void *userData,
+		CUcoredumpCallbackHandle *callbackOut);
+CUresult hand_cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback,
+		void *userData, CUcoredumpCallbackHandle *callbackOut);
+CUresult hand_cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback);
+CUresult hand_cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback);
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId);
 CUresult hand_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags);
@@ -549,6 +557,8 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
 		void **extra, CUstream null_stream);
 CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
+CUresult hand_cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
+		unsigned int syncMode);
 CUresult hand_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags);
 CUresult hand_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,

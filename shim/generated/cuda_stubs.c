@@ -478,6 +478,21 @@ STUB(ready, cuMemPoolExportPointer, hand_cuMemPoolExportPointer,
 	(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr), (shareData_out, ptr));
 STUB(ready, cuMemPoolImportPointer, hand_cuMemPoolImportPointer, (CUdeviceptr *ptr_out,
 	CUmemoryPool pool, CUmemPoolPtrExportData *shareData), (ptr_out, pool, shareData));
+ANSWERS(ready, cuMulticastAddDevice, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuMulticastBindMem, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuMulticastBindMem_v2, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuMulticastBindAddr, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuMulticastBindAddr_v2, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuMulticastUnbind, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointIdRelease, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointCreate, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointAddDevice, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointDestroy, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointBindAddr, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointBindMem, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointUnbind, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointExport, CUDA_ERROR_INVALID_VALUE);
+ANSWERS(ready, cuLogicalEndpointQuery, CUDA_ERROR_INVALID_VALUE);
 STUB(lasting, cuPointerGetAttribute, hand_cuPointerGetAttribute, (void *data,
 	CUpointer_attribute attribute, CUdeviceptr ptr), (data, attribute, ptr));
 STUB(ready, cuMemAdvise_v2, hand_cuMemAdvise_v2, (CUdeviceptr devPtr, size_t count,
@@ -528,6 +543,10 @@ static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
 }
 STUB(ready, cuEventElapsedTime_v2, send_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
+ANSWERS(ready, cuExternalMemoryGetMappedBuffer, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuExternalMemoryGetMappedMipmappedArray, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuDestroyExternalMemory, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuDestroyExternalSemaphore, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuFuncGetAttribute, hand_cuFuncGetAttribute, (int *pi, CUfunction_attribute attrib,
 	CUfunction hfunc), (pi, attrib, hfunc));
 STUB(ready, cuFuncSetAttribute, hand_cuFuncSetAttribute, (CUfunction hfunc,
@@ -651,6 +670,12 @@ STUB(ready, cuGraphEventWaitNodeGetEvent, hand_cuGraphEventWaitNodeGetEvent, (CU
 	CUevent *event_out), (hNode, event_out));
 STUB(ready, cuGraphEventWaitNodeSetEvent, hand_cuGraphEventWaitNodeSetEvent, (CUgraphNode hNode,
 	CUevent event), (hNode, event));
+ANSWERS(ready, cuGraphAddExternalSemaphoresSignalNode, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeGetParams, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphExternalSemaphoresSignalNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphAddExternalSemaphoresWaitNode, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphExternalSemaphoresWaitNodeGetParams, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphExternalSemaphoresWaitNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuGraphAddBatchMemOpNode, hand_cuGraphAddBatchMemOpNode, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams), (phGraphNode, hGraph, dependencies,
@@ -746,6 +771,8 @@ STUB(ready, cuGraphExecEventRecordNodeSetEvent, hand_cuGraphExecEventRecordNodeS
 	(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event), (hGraphExec, hNode, event));
 STUB(ready, cuGraphExecEventWaitNodeSetEvent, hand_cuGraphExecEventWaitNodeSetEvent,
 	(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event), (hGraphExec, hNode, event));
+ANSWERS(ready, cuGraphExecExternalSemaphoresSignalNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphExecExternalSemaphoresWaitNodeSetParams, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuGraphNodeSetEnabled, hand_cuGraphNodeSetEnabled, (CUgraphExec hGraphExec,
 	CUgraphNode hNode, unsigned int isEnabled), (hGraphExec, hNode, isEnabled));
 STUB(ready, cuGraphNodeGetEnabled, hand_cuGraphNodeGetEnabled, (CUgraphExec hGraphExec,
@@ -1100,6 +1127,11 @@ STUB(ready, cuDeviceGetP2PAtomicCapabilities, hand_cuDeviceGetP2PAtomicCapabilit
 	(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
 	CUdevice srcDevice, CUdevice dstDevice), (capabilities, operations, count, srcDevice,
 	dstDevice));
+ANSWERS(ready, cuGraphicsUnregisterResource, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsSubResourceGetMappedArray, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsResourceGetMappedMipmappedArray, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsResourceGetMappedPointer_v2, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsResourceSetMapFlags_v2, CUDA_ERROR_INVALID_HANDLE);
 STUB(early, cuGetProcAddress_v2, hand_cuGetProcAddress_v2, (const char *symbol, void **pfn,
 	int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus),
 	(symbol, pfn, cudaVersion, flags, symbolStatus));
@@ -1111,6 +1143,22 @@ STUB(ready, cuCoredumpSetAttribute, hand_cuCoredumpSetAttribute, (CUcoredumpSett
 	void *value, size_t *size), (attrib, value, size));
 STUB(early, cuCoredumpSetAttributeGlobal, hand_cuCoredumpSetAttributeGlobal,
 	(CUcoredumpSettings attrib, void *value, size_t *size), (attrib, value, size));
+CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void *userData,
+		CUcoredumpCallbackHandle *callbackOut);
+STUB(early, cuCoredumpRegisterStartCallback, hand_cuCoredumpRegisterStartCallback,
+	(CUcoredumpStatusCallback callback, void *userData,
+	CUcoredumpCallbackHandle *callbackOut), (callback, userData, callbackOut));
+CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback, void *userData,
+		CUcoredumpCallbackHandle *callbackOut);
+STUB(early, cuCoredumpRegisterCompleteCallback, hand_cuCoredumpRegisterCompleteCallback,
+	(CUcoredumpStatusCallback callback, void *userData,
+	CUcoredumpCallbackHandle *callbackOut), (callback, userData, callbackOut));
+CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback);
+STUB(early, cuCoredumpDeregisterStartCallback, hand_cuCoredumpDeregisterStartCallback,
+	(CUcoredumpCallbackHandle callback), (callback));
+CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback);
+STUB(early, cuCoredumpDeregisterCompleteCallback, hand_cuCoredumpDeregisterCompleteCallback,
+	(CUcoredumpCallbackHandle callback), (callback));
 STUB(early, cuGetExportTable, hand_cuGetExportTable, (const void **ppExportTable,
 	const CUuuid *pExportTableId), (ppExportTable, pExportTableId));
 STUB(ready, cuGreenCtxCreate, hand_cuGreenCtxCreate, (CUgreenCtx *phCtx, CUdevResourceDesc desc,
@@ -1149,6 +1197,7 @@ STUB(early, cuLogsDumpToFile, hand_cuLogsDumpToFile, (CUlogIterator *iterator,
 	const char *pathToFile, unsigned int flags), (iterator, pathToFile, flags));
 STUB(early, cuLogsDumpToMemory, hand_cuLogsDumpToMemory, (CUlogIterator *iterator, char *buffer,
 	size_t *size, unsigned int flags), (iterator, buffer, size, flags));
+ANSWERS(ready, cuGraphicsResourceSetMapFlags, CUDA_ERROR_INVALID_HANDLE);
 STUB(lasting, cuDeviceTotalMem, hand_cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev),
 	(bytes, dev));
 STUB(ready, cuCtxCreate_v2, hand_cuCtxCreate_v2, (CUcontext *pctx, unsigned int flags,
@@ -1195,6 +1244,7 @@ ANSWERS(ready, cuArray3DGetDescriptor, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuTexRefSetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost,
 	size_t ByteCount), (dstDevice, srcHost, ByteCount, CU_STREAM_LEGACY));
 STUB(ready, cuMemcpyHtoD_v2_ptds, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice,
@@ -1518,6 +1568,19 @@ STUB(ready, cuLaunchHostFunc, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn
 	void *userData), (hStream, fn, userData));
 STUB(ready, cuLaunchHostFunc_ptsz, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
 	void *userData), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
+CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
+		unsigned int syncMode);
+STUB(ready, cuLaunchHostFunc_v2, hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn,
+	void *userData, unsigned int syncMode), (hStream, fn, userData, syncMode));
+CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void *userData,
+		unsigned int syncMode);
+STUB(ready, cuLaunchHostFunc_v2_ptsz, hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn,
+	void *userData, unsigned int syncMode), (hStream ? hStream : CU_STREAM_PER_THREAD, fn,
+	userData, syncMode));
+ANSWERS(ready, cuGraphicsMapResources, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsMapResources_ptsz, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsUnmapResources, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuGraphicsUnmapResources_ptsz, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuStreamWriteValue32_v2, hand_cuStreamWriteValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
 STUB(ready, cuStreamWriteValue32_v2_ptsz, hand_cuStreamWriteValue32_v2, (CUstream stream,
@@ -1626,6 +1689,10 @@ STUB(ready, cuLaunchCooperativeKernel_ptsz, hand_cuLaunchCooperativeKernel, (CUf
 	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams), (f, gridDimX,
 	gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
 	hStream ? hStream : CU_STREAM_PER_THREAD, kernelParams));
+ANSWERS(ready, cuSignalExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuSignalExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuWaitExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
+ANSWERS(ready, cuWaitExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuStreamBeginCapture, hand_cuStreamBeginCapture, (CUstream hStream), (hStream));
 STUB(ready, cuStreamBeginCapture_ptsz, hand_cuStreamBeginCapture, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
@@ -1889,7 +1956,7 @@ STUB(ready, cuStreamBatchMemOp_ptsz, hand_cuStreamBatchMemOp_v2, (CUstream strea
 STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 	CUipcMemHandle handle, unsigned int Flags), (pdptr, handle, Flags));
 
-#define WHY "NvSci: not served"
+#define WHY "NvSci is of the program's machine (Tegra), and the GPU is not"
 REFUSED(cuDeviceGetNvSciSyncAttributes);
 #undef WHY
 
@@ -1933,91 +2000,40 @@ REFUSED(cuTexRefSetAddress2D_v2);
 REFUSED(cuMemGetHandleForAddressRange);
 #undef WHY
 
-#define WHY "multicast: not served yet"
+#define WHY "needs NVSwitch between GPUs of one process (MULTICAST_SUPPORTED is 0)"
 REFUSED(cuMulticastCreate);
-REFUSED(cuMulticastAddDevice);
-REFUSED(cuMulticastBindMem);
-REFUSED(cuMulticastBindMem_v2);
-REFUSED(cuMulticastBindAddr);
-REFUSED(cuMulticastBindAddr_v2);
-REFUSED(cuMulticastUnbind);
 REFUSED(cuMulticastGetGranularity);
 #undef WHY
 
-#define WHY "fabric: not served yet"
+#define WHY "the program's machine has no NVLink fabric (attribute 0)"
 REFUSED(cuDeviceGetFabricClusterUuid);
 REFUSED(cuDeviceGetCliqueCount);
 REFUSED(cuDeviceGetCliqueInfo);
 REFUSED(cuLogicalEndpointIdReserve);
-REFUSED(cuLogicalEndpointIdRelease);
-REFUSED(cuLogicalEndpointCreate);
-REFUSED(cuLogicalEndpointAddDevice);
-REFUSED(cuLogicalEndpointDestroy);
-REFUSED(cuLogicalEndpointBindAddr);
-REFUSED(cuLogicalEndpointBindMem);
-REFUSED(cuLogicalEndpointUnbind);
-REFUSED(cuLogicalEndpointExport);
 REFUSED(cuLogicalEndpointImport);
 REFUSED(cuLogicalEndpointGetLimits);
-REFUSED(cuLogicalEndpointQuery);
 REFUSED(cuFabricCpyBatchAsync);
 REFUSED(cuFabricCpyBatchAsync_ptsz);
 #undef WHY
 
 #define WHY "new in CUDA 13.5: not served yet"
 REFUSED(cuMemGetLocationInfo);
-REFUSED(cuTensorMapSetAllocationClass);
-REFUSED(cuLaunchHostFunc_v2);
-REFUSED(cuLaunchHostFunc_v2_ptsz);
 #undef WHY
 
-#define WHY "external memory and semaphores: not served"
+#define WHY "what other drivers of the program's machine made cannot reach the agent's GPU"
 REFUSED(cuImportExternalMemory);
-REFUSED(cuExternalMemoryGetMappedBuffer);
-REFUSED(cuExternalMemoryGetMappedMipmappedArray);
-REFUSED(cuDestroyExternalMemory);
 REFUSED(cuImportExternalSemaphore);
-REFUSED(cuDestroyExternalSemaphore);
-REFUSED(cuSignalExternalSemaphoresAsync);
-REFUSED(cuSignalExternalSemaphoresAsync_ptsz);
-REFUSED(cuWaitExternalSemaphoresAsync);
-REFUSED(cuWaitExternalSemaphoresAsync_ptsz);
 #undef WHY
 
-#define WHY "external semaphores belong to another API on the GPU's own machine: use events"
-REFUSED(cuGraphAddExternalSemaphoresSignalNode);
-REFUSED(cuGraphExternalSemaphoresSignalNodeGetParams);
-REFUSED(cuGraphExternalSemaphoresSignalNodeSetParams);
-REFUSED(cuGraphAddExternalSemaphoresWaitNode);
-REFUSED(cuGraphExternalSemaphoresWaitNodeGetParams);
-REFUSED(cuGraphExternalSemaphoresWaitNodeSetParams);
-REFUSED(cuGraphExecExternalSemaphoresSignalNodeSetParams);
-REFUSED(cuGraphExecExternalSemaphoresWaitNodeSetParams);
+#define WHY "CUDA 13.5's, which the agent's driver has not"
+REFUSED(cuTensorMapSetAllocationClass);
 #undef WHY
 
-#define WHY "graphics interop: not served"
-REFUSED(cuGraphicsUnregisterResource);
-REFUSED(cuGraphicsSubResourceGetMappedArray);
-REFUSED(cuGraphicsResourceGetMappedMipmappedArray);
-REFUSED(cuGraphicsResourceGetMappedPointer_v2);
-REFUSED(cuGraphicsResourceSetMapFlags_v2);
-REFUSED(cuGraphicsResourceSetMapFlags);
-REFUSED(cuGraphicsResourceGetMappedPointer);
-REFUSED(cuGraphicsMapResources);
-REFUSED(cuGraphicsMapResources_ptsz);
-REFUSED(cuGraphicsUnmapResources);
-REFUSED(cuGraphicsUnmapResources_ptsz);
-#undef WHY
-
-#define WHY "core dumps: not served"
-REFUSED(cuCoredumpRegisterStartCallback);
-REFUSED(cuCoredumpRegisterCompleteCallback);
-REFUSED(cuCoredumpDeregisterStartCallback);
-REFUSED(cuCoredumpDeregisterCompleteCallback);
+#define WHY "CUDA 13.1's: split by cuDevSmResourceSplitByCount"
+REFUSED(cuDevSmResourceSplit);
 #undef WHY
 
 #define WHY "green contexts: not served yet"
-REFUSED(cuDevSmResourceSplit);
 REFUSED(cuGreenCtxRecordEvent);
 REFUSED(cuGreenCtxWaitEvent);
 #undef WHY
@@ -2032,7 +2048,7 @@ REFUSED(cuMemMapArrayAsync);
 REFUSED(cuMemMapArrayAsync_ptsz);
 #undef WHY
 
-#define WHY "captures for graphics: graphics interop is not served"
+#define WHY "needs a context that shares a graphics queue, and graphics is not served"
 REFUSED(cuStreamBeginCaptureToCig);
 REFUSED(cuStreamBeginCaptureToCig_ptsz);
 REFUSED(cuStreamEndCaptureToCig);
@@ -2044,7 +2060,7 @@ REFUSED(cuMemBatchDecompressAsync);
 REFUSED(cuMemBatchDecompressAsync_ptsz);
 #undef WHY
 
-#define WHY "checkpoints: not served yet"
+#define WHY "the driver's state is in the agent's process: checkpoint there"
 REFUSED(cuCheckpointProcessGetRestoreThreadId);
 REFUSED(cuCheckpointProcessGetState);
 REFUSED(cuCheckpointProcessLock);

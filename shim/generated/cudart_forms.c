@@ -1194,6 +1194,46 @@ cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t li
 {
 	return RUNTIME_DRIVER(cuLibraryGetKernelCount(count, (CUlibrary)lib));
 }
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource), "");
+cudaError_t hand_cudaDeviceGetDevResource(int device, cudaDevResource *resource,
+		enum cudaDevResourceType type)
+{
+	CUdevice device_found;
+	cudaError_t error = runtime_device(device, &device_found);
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceGetDevResource(device_found, (CUdevResource *)resource,
+		(CUdevResourceType)type));
+}
+
+_Static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource), "");
+_Static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource), "");
+_Static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource), "");
+cudaError_t hand_cudaDevSmResourceSplitByCount(cudaDevResource *result, unsigned int *nbGroups,
+		const cudaDevResource *input, cudaDevResource *remaining, unsigned int flags,
+		unsigned int minCount)
+{
+	return RUNTIME_DRIVER(cuDevSmResourceSplitByCount((CUdevResource *)result, nbGroups,
+		(const CUdevResource *)input, (CUdevResource *)remaining, flags, minCount));
+}
+
+_Static_assert(sizeof(cudaDevResourceDesc_t) == sizeof(CUdevResourceDesc), "");
+_Static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource), "");
+cudaError_t hand_cudaDevResourceGenerateDesc(cudaDevResourceDesc_t *phDesc,
+		cudaDevResource *resources, unsigned int nbResources)
+{
+	return RUNTIME_DRIVER(cuDevResourceGenerateDesc((CUdevResourceDesc *)phDesc,
+		(CUdevResource *)resources, nbResources));
+}
+
+cudaError_t hand_cudaExecutionCtxDestroy(cudaExecutionContext_t ctx)
+{
+	return RUNTIME_DRIVER(cuGreenCtxDestroy((CUgreenCtx)ctx));
+}
+#endif
 
 cudaError_t hand_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 		cudaStream_t null_stream)
@@ -1303,6 +1343,16 @@ cudaError_t hand_cudaStreamQuery(cudaStream_t stream)
 {
 	return RUNTIME_DRIVER(cuStreamQuery((CUstream)stream));
 }
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource), "");
+cudaError_t hand_cudaStreamGetDevResource(cudaStream_t hStream, cudaDevResource *resource,
+		enum cudaDevResourceType type)
+{
+	return RUNTIME_DRIVER(cuStreamGetDevResource((CUstream)hStream,
+		(CUdevResource *)resource, (CUdevResourceType)type));
+}
+#endif
 
 cudaError_t hand_cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
 {
@@ -1344,6 +1394,15 @@ cudaError_t hand_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *
 {
 	return RUNTIME_DRIVER(cuLaunchHostFunc((CUstream)stream, (CUhostFn)fn, userData));
 }
+#if VCUDA_ABI == 13
+
+cudaError_t hand_cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t fn, void *userData,
+		unsigned int syncMode)
+{
+	return RUNTIME_DRIVER(cuLaunchHostFunc_v2((CUstream)stream, (CUhostFn)fn, userData,
+		syncMode));
+}
+#endif
 
 cudaError_t hand_cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
 {

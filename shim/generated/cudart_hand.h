@@ -11,6 +11,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "shim/runtime/newer.h"
+
 cudaError_t hand___cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem,
 		void *stream);
 void **hand___cudaRegisterFatBinary(void *fatCubin);
@@ -570,6 +572,52 @@ cudaError_t hand_cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int
 		cudaLibrary_t lib);
 cudaError_t hand_cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
 		enum cudaFuncAttribute attr, int value, int device);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaDeviceGetDevResource(int device, cudaDevResource *resource,
+		enum cudaDevResourceType type);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaDevSmResourceSplitByCount(cudaDevResource *result, unsigned int *nbGroups,
+		const cudaDevResource *input, cudaDevResource *remaining, unsigned int flags,
+		unsigned int minCount);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaDevResourceGenerateDesc(cudaDevResourceDesc_t *phDesc,
+		cudaDevResource *resources, unsigned int nbResources);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaGreenCtxCreate(cudaExecutionContext_t *phCtx, cudaDevResourceDesc_t desc,
+		int device, unsigned int flags);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxDestroy(cudaExecutionContext_t ctx);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxGetDevResource(cudaExecutionContext_t ctx,
+		cudaDevResource *resource, enum cudaDevResourceType type);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxGetDevice(int *device, cudaExecutionContext_t ctx);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxGetId(cudaExecutionContext_t ctx, unsigned long long *ctxId);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxStreamCreate(cudaStream_t *phStream,
+		cudaExecutionContext_t ctx, unsigned int flags, int priority);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxSynchronize(cudaExecutionContext_t ctx);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxRecordEvent(cudaExecutionContext_t ctx, cudaEvent_t event);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaExecutionCtxWaitEvent(cudaExecutionContext_t ctx, cudaEvent_t event);
+#endif
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaDeviceGetExecutionCtx(cudaExecutionContext_t *ctx, int device);
+#endif
 cudaError_t hand_cudaGetExportTable(const void **ppExportTable,
 		const cudaUUID_t *pExportTableId);
 cudaError_t hand_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -663,6 +711,10 @@ cudaError_t hand_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int valu
 		struct cudaExtent extent, cudaStream_t stream);
 cudaError_t hand_cudaStreamQuery(cudaStream_t stream);
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaStreamGetDevResource(cudaStream_t hStream, cudaDevResource *resource,
+		enum cudaDevResourceType type);
+#endif
 cudaError_t hand_cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags);
 cudaError_t hand_cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId);
 cudaError_t hand_cudaStreamGetPriority(cudaStream_t hStream, int *priority);
@@ -683,6 +735,10 @@ cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const voi
 cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream);
 cudaError_t hand_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
+#if CUDART_VERSION / 1000 == 13
+cudaError_t hand_cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t fn, void *userData,
+		unsigned int syncMode);
+#endif
 #if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice,
 		cudaStream_t stream);

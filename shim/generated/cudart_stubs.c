@@ -172,6 +172,12 @@ STUB(cudaEventElapsedTime, hand_cudaEventElapsedTime, (float *ms, cudaEvent_t st
 #if VCUDA_ABI == 12
 STUB(cudaEventElapsedTime_v2, hand_cudaEventElapsedTime_v2, (float *ms, cudaEvent_t start,
 	cudaEvent_t end), (ms, start, end))
+#endif
+ANSWERS(cudaExternalMemoryGetMappedBuffer, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaExternalMemoryGetMappedMipmappedArray, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaDestroyExternalMemory, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaDestroyExternalSemaphore, cudaErrorInvalidResourceHandle)
+#if VCUDA_ABI == 12
 STUB(cudaLaunchCooperativeKernelMultiDevice, hand_cudaLaunchCooperativeKernelMultiDevice,
 	(struct cudaLaunchParams *launchParamsList, unsigned int numDevices,
 	unsigned int flags), (launchParamsList, numDevices, flags))
@@ -338,6 +344,13 @@ STUB(cudaDeviceEnablePeerAccess, hand_cudaDeviceEnablePeerAccess, (int peerDevic
 	unsigned int flags), (peerDevice, flags))
 STUB(cudaDeviceDisablePeerAccess, hand_cudaDeviceDisablePeerAccess, (int peerDevice),
 	(peerDevice))
+ANSWERS(cudaGraphicsUnregisterResource, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphicsResourceSetMapFlags, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphicsMapResources, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphicsUnmapResources, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphicsResourceGetMappedPointer, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphicsSubResourceGetMappedArray, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphicsResourceGetMappedMipmappedArray, cudaErrorInvalidResourceHandle)
 STUB(cudaGetChannelDesc, hand_cudaGetChannelDesc, (struct cudaChannelFormatDesc *desc,
 	cudaArray_const_t array), (desc, array))
 STUB_STRAIGHT(struct cudaChannelFormatDesc, cudaCreateChannelDesc, hand_cudaCreateChannelDesc,
@@ -475,6 +488,12 @@ STUB(cudaGraphEventWaitNodeGetEvent, hand_cudaGraphEventWaitNodeGetEvent, (cudaG
 	cudaEvent_t *event_out), (node, event_out))
 STUB(cudaGraphEventWaitNodeSetEvent, hand_cudaGraphEventWaitNodeSetEvent, (cudaGraphNode_t node,
 	cudaEvent_t event), (node, event))
+ANSWERS(cudaGraphAddExternalSemaphoresSignalNode, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphExternalSemaphoresSignalNodeGetParams, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphAddExternalSemaphoresWaitNode, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphExternalSemaphoresWaitNodeGetParams, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphExternalSemaphoresWaitNodeSetParams, cudaErrorInvalidResourceHandle)
 STUB(cudaGraphAddMemAllocNode, hand_cudaGraphAddMemAllocNode, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	struct cudaMemAllocNodeParams *nodeParams), (pGraphNode, graph, pDependencies,
@@ -625,6 +644,8 @@ STUB(cudaGraphExecEventRecordNodeSetEvent, hand_cudaGraphExecEventRecordNodeSetE
 STUB(cudaGraphExecEventWaitNodeSetEvent, hand_cudaGraphExecEventWaitNodeSetEvent,
 	(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event), (hGraphExec,
 	hNode, event))
+ANSWERS(cudaGraphExecExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphExecExternalSemaphoresWaitNodeSetParams, cudaErrorInvalidResourceHandle)
 STUB(cudaGraphNodeSetEnabled, hand_cudaGraphNodeSetEnabled, (cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t hNode, unsigned int isEnabled), (hGraphExec, hNode, isEnabled))
 STUB(cudaGraphNodeGetEnabled, hand_cudaGraphNodeGetEnabled, (cudaGraphExec_t hGraphExec,
@@ -707,6 +728,40 @@ STUB(cudaLibraryEnumerateKernels, hand_cudaLibraryEnumerateKernels, (cudaKernel_
 STUB(cudaKernelSetAttributeForDevice, hand_cudaKernelSetAttributeForDevice,
 	(cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device), (kernel,
 	attr, value, device))
+#if VCUDA_ABI == 13
+STUB(cudaDeviceGetDevResource, hand_cudaDeviceGetDevResource, (int device,
+	cudaDevResource *resource, enum cudaDevResourceType type), (device, resource, type))
+STUB(cudaDevSmResourceSplitByCount, hand_cudaDevSmResourceSplitByCount,
+	(cudaDevResource *result, unsigned int *nbGroups, const cudaDevResource *input,
+	cudaDevResource *remaining, unsigned int flags, unsigned int minCount), (result,
+	nbGroups, input, remaining, flags, minCount))
+STUB(cudaDevResourceGenerateDesc, hand_cudaDevResourceGenerateDesc,
+	(cudaDevResourceDesc_t *phDesc, cudaDevResource *resources, unsigned int nbResources),
+	(phDesc, resources, nbResources))
+STUB(cudaGreenCtxCreate, hand_cudaGreenCtxCreate, (cudaExecutionContext_t *phCtx,
+	cudaDevResourceDesc_t desc, int device, unsigned int flags), (phCtx, desc, device,
+	flags))
+STUB(cudaExecutionCtxDestroy, hand_cudaExecutionCtxDestroy, (cudaExecutionContext_t ctx),
+	(ctx))
+STUB(cudaExecutionCtxGetDevResource, hand_cudaExecutionCtxGetDevResource,
+	(cudaExecutionContext_t ctx, cudaDevResource *resource, enum cudaDevResourceType type),
+	(ctx, resource, type))
+STUB(cudaExecutionCtxGetDevice, hand_cudaExecutionCtxGetDevice, (int *device,
+	cudaExecutionContext_t ctx), (device, ctx))
+STUB(cudaExecutionCtxGetId, hand_cudaExecutionCtxGetId, (cudaExecutionContext_t ctx,
+	unsigned long long *ctxId), (ctx, ctxId))
+STUB(cudaExecutionCtxStreamCreate, hand_cudaExecutionCtxStreamCreate, (cudaStream_t *phStream,
+	cudaExecutionContext_t ctx, unsigned int flags, int priority), (phStream, ctx, flags,
+	priority))
+STUB(cudaExecutionCtxSynchronize, hand_cudaExecutionCtxSynchronize,
+	(cudaExecutionContext_t ctx), (ctx))
+STUB(cudaExecutionCtxRecordEvent, hand_cudaExecutionCtxRecordEvent, (cudaExecutionContext_t ctx,
+	cudaEvent_t event), (ctx, event))
+STUB(cudaExecutionCtxWaitEvent, hand_cudaExecutionCtxWaitEvent, (cudaExecutionContext_t ctx,
+	cudaEvent_t event), (ctx, event))
+STUB(cudaDeviceGetExecutionCtx, hand_cudaDeviceGetExecutionCtx, (cudaExecutionContext_t *ctx,
+	int device), (ctx, device))
+#endif
 STUB(cudaGetExportTable, hand_cudaGetExportTable, (const void **ppExportTable,
 	const cudaUUID_t *pExportTableId), (ppExportTable, pExportTableId))
 STUB(cudaGetFuncBySymbol, hand_cudaGetFuncBySymbol, (cudaFunction_t *functionPtr,
@@ -938,6 +993,13 @@ STUB(cudaStreamGetDevice, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *
 	(hStream, device))
 STUB(cudaStreamGetDevice_ptsz, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *device),
 	(hStream ? hStream : cudaStreamPerThread, device))
+#if VCUDA_ABI == 13
+STUB(cudaStreamGetDevResource, hand_cudaStreamGetDevResource, (cudaStream_t hStream,
+	cudaDevResource *resource, enum cudaDevResourceType type), (hStream, resource, type))
+STUB(cudaStreamGetDevResource_ptsz, hand_cudaStreamGetDevResource, (cudaStream_t hStream,
+	cudaDevResource *resource, enum cudaDevResourceType type),
+	(hStream ? hStream : cudaStreamPerThread, resource, type))
+#endif
 STUB(cudaStreamGetFlags, hand_cudaStreamGetFlags, (cudaStream_t hStream, unsigned int *flags),
 	(hStream, flags))
 STUB(cudaStreamGetFlags_ptsz, hand_cudaStreamGetFlags, (cudaStream_t hStream,
@@ -998,6 +1060,13 @@ STUB(cudaLaunchHostFunc, hand_cudaLaunchHostFunc, (cudaStream_t stream, cudaHost
 	void *userData), (stream, fn, userData))
 STUB(cudaLaunchHostFunc_ptsz, hand_cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn,
 	void *userData), (stream ? stream : cudaStreamPerThread, fn, userData))
+#if VCUDA_ABI == 13
+STUB(cudaLaunchHostFunc_v2, hand_cudaLaunchHostFunc_v2, (cudaStream_t stream, cudaHostFn_t fn,
+	void *userData, unsigned int syncMode), (stream, fn, userData, syncMode))
+STUB(cudaLaunchHostFunc_v2_ptsz, hand_cudaLaunchHostFunc_v2, (cudaStream_t stream,
+	cudaHostFn_t fn, void *userData, unsigned int syncMode),
+	(stream ? stream : cudaStreamPerThread, fn, userData, syncMode))
+#endif
 #if VCUDA_ABI == 12
 STUB(cudaMemPrefetchAsync, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
 	int dstDevice, cudaStream_t stream), (devPtr, count, dstDevice, stream))
@@ -1047,6 +1116,28 @@ STUB(cudaMemDiscardAndPrefetchBatchAsync_ptsz, hand_cudaMemDiscardAndPrefetchBat
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
 	cudaStream_t stream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
 	numPrefetchLocs, flags, stream ? stream : cudaStreamPerThread))
+#endif
+#if VCUDA_ABI == 12
+ANSWERS(cudaSignalExternalSemaphoresAsync, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaSignalExternalSemaphoresAsync_ptsz, cudaErrorInvalidResourceHandle)
+#endif
+#if VCUDA_ABI == 13
+ANSWERS(cudaSignalExternalSemaphoresAsync, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaSignalExternalSemaphoresAsync_ptsz, cudaErrorInvalidResourceHandle)
+#endif
+#if VCUDA_ABI == 12
+ANSWERS(cudaSignalExternalSemaphoresAsync_v2, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaSignalExternalSemaphoresAsync_v2_ptsz, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaWaitExternalSemaphoresAsync, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaWaitExternalSemaphoresAsync_ptsz, cudaErrorInvalidResourceHandle)
+#endif
+#if VCUDA_ABI == 13
+ANSWERS(cudaWaitExternalSemaphoresAsync, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaWaitExternalSemaphoresAsync_ptsz, cudaErrorInvalidResourceHandle)
+#endif
+#if VCUDA_ABI == 12
+ANSWERS(cudaWaitExternalSemaphoresAsync_v2, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaWaitExternalSemaphoresAsync_v2_ptsz, cudaErrorInvalidResourceHandle)
 #endif
 STUB(cudaGraphInstantiateWithParams, hand_cudaGraphInstantiateWithParams,
 	(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
@@ -1206,107 +1297,41 @@ STUB(cudaGetDriverEntryPointByVersion_ptsz, hand_cudaGetDriverEntryPointByVersio
 	(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *driverStatus), (symbol, funcPtr, cudaVersion,
 	flags, driverStatus, cudaStreamPerThread))
+ANSWERS(cudaGLMapBufferObject, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGLUnmapBufferObject, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGLUnregisterBufferObject, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGLSetBufferObjectMapFlags, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGLMapBufferObjectAsync, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGLUnmapBufferObjectAsync, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaEGLStreamConsumerDisconnect, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaEGLStreamConsumerAcquireFrame, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaEGLStreamConsumerReleaseFrame, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaEGLStreamProducerDisconnect, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaEGLStreamProducerPresentFrame, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaEGLStreamProducerReturnFrame, cudaErrorInvalidResourceHandle)
+ANSWERS(cudaGraphicsResourceGetMappedEglFrame, cudaErrorInvalidResourceHandle)
 STUB(cudaProfilerStart, hand_cudaProfilerStart, (void), ())
 STUB(cudaProfilerStop, hand_cudaProfilerStop, (void), ())
 
-#define WHY "internal to NVIDIA's tools: not served"
+#define WHY "internal to NVIDIA's tools, and not documented"
 #if VCUDA_ABI == 13
 REFUSED(__cudaGetProcAddress)
 #endif
 #undef WHY
 
-#define WHY "NvSci: not served"
+#define WHY "NvSci is of the program's machine (Tegra), and the GPU is not"
 REFUSED(cudaDeviceGetNvSciSyncAttributes)
 #undef WHY
 
-#define WHY "external memory and semaphores: not served"
+#define WHY "what other drivers of the program's machine made cannot reach the agent's GPU"
 REFUSED(cudaImportExternalMemory)
-REFUSED(cudaExternalMemoryGetMappedBuffer)
-REFUSED(cudaDestroyExternalMemory)
 REFUSED(cudaImportExternalSemaphore)
-REFUSED(cudaDestroyExternalSemaphore)
-#if VCUDA_ABI == 12
-REFUSED(cudaSignalExternalSemaphoresAsync)
-REFUSED(cudaSignalExternalSemaphoresAsync_ptsz)
-#endif
-#if VCUDA_ABI == 13
-REFUSED(cudaSignalExternalSemaphoresAsync)
-REFUSED(cudaSignalExternalSemaphoresAsync_ptsz)
-#endif
-#if VCUDA_ABI == 12
-REFUSED(cudaSignalExternalSemaphoresAsync_v2)
-REFUSED(cudaSignalExternalSemaphoresAsync_v2_ptsz)
-REFUSED(cudaWaitExternalSemaphoresAsync)
-REFUSED(cudaWaitExternalSemaphoresAsync_ptsz)
-#endif
-#if VCUDA_ABI == 13
-REFUSED(cudaWaitExternalSemaphoresAsync)
-REFUSED(cudaWaitExternalSemaphoresAsync_ptsz)
-#endif
-#if VCUDA_ABI == 12
-REFUSED(cudaWaitExternalSemaphoresAsync_v2)
-REFUSED(cudaWaitExternalSemaphoresAsync_v2_ptsz)
-#endif
-#undef WHY
-
-#define WHY "arrays: not served yet"
-REFUSED(cudaExternalMemoryGetMappedMipmappedArray)
 #undef WHY
 
 #define WHY "new in CUDA 13.5: not served yet"
 #if VCUDA_ABI == 13
 REFUSED(cudaMemGetLocationInfo)
-REFUSED(cudaLaunchHostFunc_v2)
-REFUSED(cudaLaunchHostFunc_v2_ptsz)
 #endif
-#undef WHY
-
-#define WHY "graphics interop: not served"
-REFUSED(cudaGraphicsUnregisterResource)
-REFUSED(cudaGraphicsResourceSetMapFlags)
-REFUSED(cudaGraphicsMapResources)
-REFUSED(cudaGraphicsUnmapResources)
-REFUSED(cudaGraphicsResourceGetMappedPointer)
-REFUSED(cudaGraphicsSubResourceGetMappedArray)
-REFUSED(cudaGraphicsResourceGetMappedMipmappedArray)
-REFUSED(cudaGLGetDevices)
-REFUSED(cudaGraphicsGLRegisterImage)
-REFUSED(cudaGraphicsGLRegisterBuffer)
-REFUSED(cudaGLSetGLDevice)
-REFUSED(cudaGLRegisterBufferObject)
-REFUSED(cudaGLMapBufferObject)
-REFUSED(cudaGLUnmapBufferObject)
-REFUSED(cudaGLUnregisterBufferObject)
-REFUSED(cudaGLSetBufferObjectMapFlags)
-REFUSED(cudaGLMapBufferObjectAsync)
-REFUSED(cudaGLUnmapBufferObjectAsync)
-REFUSED(cudaGraphicsEGLRegisterImage)
-REFUSED(cudaEGLStreamConsumerConnect)
-REFUSED(cudaEGLStreamConsumerConnectWithFlags)
-REFUSED(cudaEGLStreamConsumerDisconnect)
-REFUSED(cudaEGLStreamConsumerAcquireFrame)
-REFUSED(cudaEGLStreamConsumerReleaseFrame)
-REFUSED(cudaEGLStreamProducerConnect)
-REFUSED(cudaEGLStreamProducerDisconnect)
-REFUSED(cudaEGLStreamProducerPresentFrame)
-REFUSED(cudaEGLStreamProducerReturnFrame)
-REFUSED(cudaGraphicsResourceGetMappedEglFrame)
-REFUSED(cudaEventCreateFromEGLSync)
-REFUSED(cudaVDPAUGetDevice)
-REFUSED(cudaVDPAUSetVDPAUDevice)
-REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
-REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
-#undef WHY
-
-#define WHY "external semaphores belong to another API on the GPU's own machine: use events"
-REFUSED(cudaGraphAddExternalSemaphoresSignalNode)
-REFUSED(cudaGraphExternalSemaphoresSignalNodeGetParams)
-REFUSED(cudaGraphExternalSemaphoresSignalNodeSetParams)
-REFUSED(cudaGraphAddExternalSemaphoresWaitNode)
-REFUSED(cudaGraphExternalSemaphoresWaitNodeGetParams)
-REFUSED(cudaGraphExternalSemaphoresWaitNodeSetParams)
-REFUSED(cudaGraphExecExternalSemaphoresSignalNodeSetParams)
-REFUSED(cudaGraphExecExternalSemaphoresWaitNodeSetParams)
 #undef WHY
 
 #define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate does the same for the current context"
@@ -1315,27 +1340,9 @@ REFUSED(cudaGraphConditionalHandleCreate_v2)
 #endif
 #undef WHY
 
-#define WHY "green contexts: not served yet"
+#define WHY "CUDA 13.1's: split by cudaDevSmResourceSplitByCount"
 #if VCUDA_ABI == 13
-REFUSED(cudaDeviceGetDevResource)
-REFUSED(cudaDevSmResourceSplitByCount)
 REFUSED(cudaDevSmResourceSplit)
-REFUSED(cudaDevResourceGenerateDesc)
-REFUSED(cudaGreenCtxCreate)
-REFUSED(cudaExecutionCtxDestroy)
-REFUSED(cudaExecutionCtxGetDevResource)
-REFUSED(cudaExecutionCtxGetDevice)
-REFUSED(cudaExecutionCtxGetId)
-REFUSED(cudaExecutionCtxStreamCreate)
-REFUSED(cudaExecutionCtxSynchronize)
-REFUSED(cudaExecutionCtxRecordEvent)
-REFUSED(cudaExecutionCtxWaitEvent)
-REFUSED(cudaDeviceGetExecutionCtx)
-REFUSED(cudaStreamGetDevResource)
-REFUSED(cudaStreamGetDevResource_ptsz)
-REFUSED(cudaSubgridCreate)
-REFUSED(cudaSubgridWorkerGridCreate)
-REFUSED(cudaSubgridWorksetCreate)
 #endif
 #undef WHY
 
@@ -1343,5 +1350,30 @@ REFUSED(cudaSubgridWorksetCreate)
 #if VCUDA_ABI == 13
 REFUSED(cudaStreamBeginRecaptureToGraph)
 REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
+#endif
+#undef WHY
+
+#define WHY "a graphics API of the program's machine cannot reach the agent's GPU"
+REFUSED(cudaGLGetDevices)
+REFUSED(cudaGraphicsGLRegisterImage)
+REFUSED(cudaGraphicsGLRegisterBuffer)
+REFUSED(cudaGLSetGLDevice)
+REFUSED(cudaGLRegisterBufferObject)
+REFUSED(cudaGraphicsEGLRegisterImage)
+REFUSED(cudaEGLStreamConsumerConnect)
+REFUSED(cudaEGLStreamConsumerConnectWithFlags)
+REFUSED(cudaEGLStreamProducerConnect)
+REFUSED(cudaEventCreateFromEGLSync)
+REFUSED(cudaVDPAUGetDevice)
+REFUSED(cudaVDPAUSetVDPAUDevice)
+REFUSED(cudaGraphicsVDPAURegisterVideoSurface)
+REFUSED(cudaGraphicsVDPAURegisterOutputSurface)
+#undef WHY
+
+#define WHY "CUDA 13.5's, not documented"
+#if VCUDA_ABI == 13
+REFUSED(cudaSubgridCreate)
+REFUSED(cudaSubgridWorkerGridCreate)
+REFUSED(cudaSubgridWorksetCreate)
 #endif
 #undef WHY

@@ -6,6 +6,7 @@
 #ifndef VCUDA_RUNTIME_FORMS_H
 #define VCUDA_RUNTIME_FORMS_H
 
+#include "shim/runtime/newer.h"
 #include "shim/runtime/register.h"
 #include "shim/runtime/runtime.h"
 
@@ -22,7 +23,6 @@ cudaError_t runtime_copy_async(void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t stream);
 
 /* The driver's, newer than the header that we compile with. */
-CUresult cuFuncGetParamCount(CUfunction func, size_t *paramCount);
 CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 CUresult cuGraphNodeGetContainingGraph(CUgraphNode hNode, CUgraph *phGraph);
 CUresult cuGraphNodeGetLocalId(CUgraphNode hNode, unsigned int *nodeId);
