@@ -4,8 +4,8 @@ import os
 import re
 import subprocess
 
-from stack import (BIN, MIB, NOT_PERMITTED, OUT_OF_MEMORY, Agent, App, Sidecar, environment, folder,
-                   one_line, stack, wait_for)
+from stack import (BIN, BUILD, MIB, NOT_PERMITTED, OUT_OF_MEMORY, Agent, App, Sidecar, environment,
+                   folder, one_line, stack, wait_for)
 
 LIMIT = 256 * MIB
 STEP = 2 * MIB  # a granule; one is left in a slab for small blocks
@@ -40,6 +40,14 @@ def test_a_pod_sees_a_gpu_of_its_limit_and_no_byte_beyond_it():
                               timeout=20, env=environment({"VCUDA_SOCKET": s.sidecar.socket}))
         assert re.search(r"256 MiB / +256 MiB", nvml.stdout), nvml.stdout + nvml.stderr
         end(app)
+
+
+def test_a_limit_is_a_smaller_card():
+    """Programs that fill the device, free, and go on, do so within a limit."""
+    with stack(sidecar=["--vram-limit", "256Mi"]) as s:
+        for name in "memory-full", "error-memory":
+            App(socket=s.sidecar.socket,
+                program=os.path.join(BUILD, "programs", "13", name)).right(60)
 
 
 def test_the_limit_holds_for_all_processes_of_a_pod_together():
