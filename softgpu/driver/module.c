@@ -27,6 +27,7 @@ static CUresult result_of(enum ptx_status status)
 	switch (status) {
 	case PTX_NO_MEMORY: return CUDA_ERROR_OUT_OF_MEMORY;
 	case PTX_NOT_SUPPORTED: return CUDA_ERROR_NOT_SUPPORTED;
+	case PTX_VERSION: return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 	default: return CUDA_ERROR_INVALID_PTX;
 	}
 }

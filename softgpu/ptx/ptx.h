@@ -19,10 +19,13 @@
 struct ptx_module;
 struct ptx_kernel;
 
+#define PTX_VERSION_NEWEST 90 /* of CUDA 13.0, as the driver says it is */
+
 enum ptx_status {
 	PTX_OK = 0,
 	PTX_SYNTAX,	   /* the text is not PTX; line and text say where */
 	PTX_NOT_SUPPORTED, /* an instruction or directive that the interpreter lacks */
+	PTX_VERSION,	   /* the text is of a newer PTX than PTX_VERSION_NEWEST */
 	PTX_NOT_FOUND,	   /* an unresolved symbol */
 	PTX_NO_MEMORY,
 	PTX_ILLEGAL_ADDRESS,	/* CUDA_ERROR_ILLEGAL_ADDRESS (700) */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/wait.h"
 #include "common/cleanup.h"
 #include "shim/driver/context.h"
 #include "shim/driver/module/fatbin.h"
@@ -173,7 +174,7 @@ CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, 
 			jit->error_room = (uint32_t)value;
 			jit->error_used = &values[i];
 			break;
-		case CU_JIT_WALL_TIME: values[i] = NULL; break; /* a float 0: not measured */
+		case CU_JIT_WALL_TIME: jit->wall = &values[i]; break;
 		case CU_JIT_GLOBAL_SYMBOL_NAMES:
 		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
 		case CU_JIT_GLOBAL_SYMBOL_COUNT: return CUDA_ERROR_NOT_SUPPORTED;
@@ -187,8 +188,18 @@ CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, 
 	return CUDA_SUCCESS;
 }
 
+void jit_begin(struct jit *jit)
+{
+	jit->began = wait_now();
+}
+
 void jit_tell(struct jit *jit, const char *log, size_t n)
 {
+	jit->spent += (float)(wait_now() - jit->began) / 1e6f;
+	if (jit->wall) {
+		*jit->wall = NULL;
+		memcpy(jit->wall, &jit->spent, sizeof(jit->spent));
+	}
 	if (jit->info && jit->info_room)
 		jit->info[0] = 0;
 	if (jit->info_used)

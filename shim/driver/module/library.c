@@ -64,9 +64,9 @@ CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 	pthread_mutex_init(&made->lock, NULL);
 	lock_order_rank(&made->lock, LOCK_LIBRARY, "library->lock");
 	status = jit_read(&made->jit, numJitOptions, jitOptions, jitOptionsValues);
-	/* The app's log buffers may be gone when the image is loaded. */
+	/* What the app gave to be written to may be gone when the image is loaded. */
 	made->jit.info = made->jit.error = NULL;
-	made->jit.info_used = made->jit.error_used = NULL;
+	made->jit.info_used = made->jit.error_used = made->jit.wall = NULL;
 	if (!status && !preserved)
 		status = image_whole(code, &made->image);
 	made->given = preserved ? code : made->image;

@@ -95,6 +95,7 @@ static CUresult add_once(struct link *link, const struct image *input, const uin
 	strncpy(cut, name ? name : "", sizeof(cut) - 1);
 	cut[sizeof(cut) - 1] = 0;
 	*needed = false;
+	jit_begin(&link->jit);
 	body = shim_begin(&call, OP_vcudaLinkAdd, sizeof(*body));
 	body->state = link->handle;
 	body->size = input->size;
@@ -167,6 +168,7 @@ static CUresult complete(struct link *link, uint64_t *size)
 	struct wire_vcudaLinkComplete *body;
 	const struct wire_vcudaLinkComplete_reply *reply;
 
+	jit_begin(&link->jit);
 	body = shim_begin(&call, OP_vcudaLinkComplete, sizeof(*body));
 	body->state = link->handle;
 	reply = reply_of(&call, shim_wait(&call, sizeof(*reply)), sizeof(*reply));

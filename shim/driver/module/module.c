@@ -83,6 +83,7 @@ static CUresult load_once(const struct image *image, const uint8_t digest[32], u
 	size_t n = 0;
 
 	*needed = false;
+	jit_begin(jit);
 	body = shim_begin(&call, OP_vcudaModuleLoad, sizeof(*body));
 	body->module = handle;
 	body->size = image->size;

@@ -53,9 +53,14 @@ struct jit {
 	char *info, *error;		/* the app's buffers, or NULL */
 	void **info_used, **error_used; /* where the lengths are told */
 	size_t info_room, error_room;
+	void **wall;	/* where the milliseconds are told, a float; or NULL */
+	uint64_t began; /* jit_begin() */
+	float spent;	/* milliseconds so far */
 };
 CUresult jit_read(struct jit *jit, unsigned count, const CUjit_option *options, void **values);
-/* The JIT's text into the app's buffer, and how long it was. */
+/* The compiler or linker is about to be asked: its time is counted from here. */
+void jit_begin(struct jit *jit);
+/* It has answered. The JIT's text into the app's buffer, and how long it was. */
 void jit_tell(struct jit *jit, const char *log, size_t n);
 
 CUresult module_load(const struct image *image, struct jit *jit, struct library *library,

@@ -20,6 +20,16 @@ void ptx_build_fail(struct ptx_build *b, int line, const char *format, ...)
 	longjmp(b->failed, 1);
 }
 
+void ptx_build_newer(struct ptx_build *b, int line)
+{
+	*b->error = (struct ptx_error){.status = PTX_VERSION, .line = line};
+	snprintf(b->error->text, sizeof(b->error->text),
+		"PTX %d.%d is newer than %d.%d, the newest that is known",
+		b->module->version / 10, b->module->version % 10, PTX_VERSION_NEWEST / 10,
+		PTX_VERSION_NEWEST % 10);
+	longjmp(b->failed, 1);
+}
+
 void ptx_build_lacks(struct ptx_build *b, const char *format, ...)
 {
 	struct ptx_function *f;

@@ -168,6 +168,8 @@ struct ptx_build {
 	uint32_t first; /* its first instruction */
 };
 
+/* The text is of a PTX that is too new. */
+_Noreturn void ptx_build_newer(struct ptx_build *b, int line);
 _Noreturn void ptx_build_fail(struct ptx_build *b, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The statement is nothing that the interpreter serves: its function cannot be launched. */

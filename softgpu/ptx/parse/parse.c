@@ -439,6 +439,8 @@ static void read_module(struct ptx_build *b)
 			ptx_scan_skip(s);
 			if (!ptx_scan_tail(s, &text) || !read_version(b, text))
 				ptx_build_fail(b, s->line, ".version without a number");
+			if (b->module->version > PTX_VERSION_NEWEST)
+				ptx_build_newer(b, s->line);
 		} else if (ptx_word_is(word, "target")) {
 			struct ptx_word text;
 

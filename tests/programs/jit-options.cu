@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the JIT is told and what it tells: options that limit it, texts in the caller's buffers and
+ * their lengths, the time it took, and an error for each kind of text that it cannot take. */
+#include "driver.h"
+
+#include <string>
+
+static const char good[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+			   ".visible .entry answer(.param .u64 out) {\n"
+			   ".reg .b64 %a;\n.reg .b32 %v;\n"
+			   "ld.param.u64 %a, [out];\n"
+			   "cvta.to.global.u64 %a, %a;\n"
+			   "mov.u32 %v, 42;\n"
+			   "st.global.u32 [%a], %v;\n"
+			   "ret;\n}\n";
+
+/* The status of loading TEXT, and what was written into the error log. */
+static CUresult load(const char *text, std::string *log)
+{
+	char error[4096] = "";
+	CUjit_option options[] = {
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {error, (void *)sizeof(error)};
+	CUmodule module;
+
+	ENTRY(cuModuleLoadDataEx);
+	ENTRY(cuModuleUnload);
+	CUresult status = p_cuModuleLoadDataEx(&module, text, 2, options, values);
+	CHECK((uintptr_t)values[1] <= sizeof(error));
+	if (status == CUDA_SUCCESS)
+		DRIVER(p_cuModuleUnload(module));
+	*log = error;
+	return status;
+}
+
+static void refused(void)
+{
+	std::string log;
+
+	CHECK_EQ((int)load(good, &log), (int)CUDA_SUCCESS);
+	CHECK(log.empty());
+	std::string text = good;
+	text.replace(text.find("mov.u32"), 7, "mvo.u32");
+	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_INVALID_PTX);
+	CHECK(!log.empty());
+	text = good;
+	text.replace(text.find("7.0"), 3, "99.0");
+	CHECK_EQ((int)load(text.c_str(), &log), (int)CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+	CHECK(!log.empty());
+	CHECK_EQ((int)load("nothing of this is a module", &log), (int)CUDA_ERROR_INVALID_IMAGE);
+}
+
+static void told(void)
+{
+	char error[512] = "", info[512] = "";
+	CUjit_option options[] = {CU_JIT_MAX_REGISTERS, CU_JIT_OPTIMIZATION_LEVEL,
+		CU_JIT_TARGET_FROM_CUCONTEXT, CU_JIT_WALL_TIME, CU_JIT_INFO_LOG_BUFFER,
+		CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE};
+	void *values[] = {(void *)32, (void *)3, NULL, (void *)-1, info, (void *)sizeof(info),
+		error, (void *)sizeof(error), NULL};
+	CUmodule module;
+	CUfunction function;
+	int *device, host = 0;
+	float wall;
+
+	ENTRY(cuModuleLoadDataEx);
+	ENTRY(cuModuleGetFunction);
+	ENTRY(cuModuleUnload);
+	ENTRY(cuLaunchKernel);
+	DRIVER(p_cuModuleLoadDataEx(&module, good, 9, options, values));
+	memcpy(&wall, &values[3], sizeof(wall));
+	CHECK(wall >= 0 && wall < 60000);
+	CHECK((uintptr_t)values[5] <= sizeof(info));
+	CHECK((uintptr_t)values[7] <= sizeof(error));
+	DRIVER(p_cuModuleGetFunction(&function, module, "answer"));
+	CUDA(cudaMalloc((void **)&device, sizeof(host)));
+	void *args[] = {&device};
+	DRIVER(p_cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+	CUDA(cudaMemcpy(&host, device, sizeof(host), cudaMemcpyDeviceToHost));
+	CHECK_EQ(host, 42);
+	CUDA(cudaFree(device));
+	DRIVER(p_cuModuleUnload(module));
+}
+
+int main(void)
+{
+	CUDA(cudaFree(0));
+	refused();
+	told();
+	return 0;
+}
