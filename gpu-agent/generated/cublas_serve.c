@@ -115,7 +115,6 @@ void cublas_forget(uint16_t context)
 	plain_forget(&cublas_plain, context);
 }
 
-/* learned 1280 */
 static CUresult run_cublasNrm2Ex(struct worker *w, struct request *r)
 {
 	const struct wire_cublasNrm2Ex *body = (const void *)r->body;
@@ -136,7 +135,6 @@ static CUresult run_cublasNrm2Ex(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1281 */
 static CUresult run_cublasSnrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSnrm2_v2 *body = (const void *)r->body;
@@ -155,7 +153,6 @@ static CUresult run_cublasSnrm2_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1282 */
 static CUresult run_cublasDnrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDnrm2_v2 *body = (const void *)r->body;
@@ -174,7 +171,6 @@ static CUresult run_cublasDnrm2_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1283 */
 static CUresult run_cublasScnrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScnrm2_v2 *body = (const void *)r->body;
@@ -193,7 +189,6 @@ static CUresult run_cublasScnrm2_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1284 */
 static CUresult run_cublasDznrm2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDznrm2_v2 *body = (const void *)r->body;
@@ -212,7 +207,6 @@ static CUresult run_cublasDznrm2_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1285 */
 static CUresult run_cublasDotEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDotEx *body = (const void *)r->body;
@@ -234,7 +228,6 @@ static CUresult run_cublasDotEx(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1286 */
 static CUresult run_cublasDotcEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDotcEx *body = (const void *)r->body;
@@ -256,7 +249,6 @@ static CUresult run_cublasDotcEx(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1287 */
 static CUresult run_cublasSdot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSdot_v2 *body = (const void *)r->body;
@@ -276,7 +268,6 @@ static CUresult run_cublasSdot_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1288 */
 static CUresult run_cublasDdot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDdot_v2 *body = (const void *)r->body;
@@ -296,7 +287,6 @@ static CUresult run_cublasDdot_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1289 */
 static CUresult run_cublasCdotu_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCdotu_v2 *body = (const void *)r->body;
@@ -316,7 +306,6 @@ static CUresult run_cublasCdotu_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1290 */
 static CUresult run_cublasCdotc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCdotc_v2 *body = (const void *)r->body;
@@ -336,7 +325,6 @@ static CUresult run_cublasCdotc_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1291 */
 static CUresult run_cublasZdotu_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdotu_v2 *body = (const void *)r->body;
@@ -356,7 +344,6 @@ static CUresult run_cublasZdotu_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1292 */
 static CUresult run_cublasZdotc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdotc_v2 *body = (const void *)r->body;
@@ -376,7 +363,6 @@ static CUresult run_cublasZdotc_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1293 */
 static CUresult run_cublasScalEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScalEx *body = (const void *)r->body;
@@ -394,7 +380,6 @@ static CUresult run_cublasScalEx(struct worker *w, struct request *r)
 			(cudaDataType)body->executionType));
 }
 
-/* learned 1294 */
 static CUresult run_cublasSscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSscal_v2 *body = (const void *)r->body;
@@ -410,7 +395,6 @@ static CUresult run_cublasSscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1295 */
 static CUresult run_cublasDscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDscal_v2 *body = (const void *)r->body;
@@ -426,7 +410,6 @@ static CUresult run_cublasDscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1296 */
 static CUresult run_cublasCscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCscal_v2 *body = (const void *)r->body;
@@ -442,7 +425,6 @@ static CUresult run_cublasCscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1297 */
 static CUresult run_cublasCsscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsscal_v2 *body = (const void *)r->body;
@@ -458,7 +440,6 @@ static CUresult run_cublasCsscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1298 */
 static CUresult run_cublasZscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZscal_v2 *body = (const void *)r->body;
@@ -474,7 +455,6 @@ static CUresult run_cublasZscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1299 */
 static CUresult run_cublasZdscal_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdscal_v2 *body = (const void *)r->body;
@@ -490,7 +470,6 @@ static CUresult run_cublasZdscal_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1300 */
 static CUresult run_cublasAxpyEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasAxpyEx *body = (const void *)r->body;
@@ -509,7 +488,6 @@ static CUresult run_cublasAxpyEx(struct worker *w, struct request *r)
 			(cudaDataType)body->executiontype));
 }
 
-/* learned 1301 */
 static CUresult run_cublasSaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSaxpy_v2 *body = (const void *)r->body;
@@ -526,7 +504,6 @@ static CUresult run_cublasSaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1302 */
 static CUresult run_cublasDaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDaxpy_v2 *body = (const void *)r->body;
@@ -543,7 +520,6 @@ static CUresult run_cublasDaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1303 */
 static CUresult run_cublasCaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCaxpy_v2 *body = (const void *)r->body;
@@ -560,7 +536,6 @@ static CUresult run_cublasCaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1304 */
 static CUresult run_cublasZaxpy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZaxpy_v2 *body = (const void *)r->body;
@@ -577,7 +552,6 @@ static CUresult run_cublasZaxpy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1305 */
 static CUresult run_cublasCopyEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCopyEx *body = (const void *)r->body;
@@ -591,7 +565,6 @@ static CUresult run_cublasCopyEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, (cudaDataType)body->yType, body->incy));
 }
 
-/* learned 1306 */
 static CUresult run_cublasScopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScopy_v2 *body = (const void *)r->body;
@@ -605,7 +578,6 @@ static CUresult run_cublasScopy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1307 */
 static CUresult run_cublasDcopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDcopy_v2 *body = (const void *)r->body;
@@ -619,7 +591,6 @@ static CUresult run_cublasDcopy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1308 */
 static CUresult run_cublasCcopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCcopy_v2 *body = (const void *)r->body;
@@ -633,7 +604,6 @@ static CUresult run_cublasCcopy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1309 */
 static CUresult run_cublasZcopy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZcopy_v2 *body = (const void *)r->body;
@@ -647,7 +617,6 @@ static CUresult run_cublasZcopy_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1310 */
 static CUresult run_cublasSswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSswap_v2 *body = (const void *)r->body;
@@ -661,7 +630,6 @@ static CUresult run_cublasSswap_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1311 */
 static CUresult run_cublasDswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDswap_v2 *body = (const void *)r->body;
@@ -675,7 +643,6 @@ static CUresult run_cublasDswap_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1312 */
 static CUresult run_cublasCswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCswap_v2 *body = (const void *)r->body;
@@ -689,7 +656,6 @@ static CUresult run_cublasCswap_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1313 */
 static CUresult run_cublasZswap_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZswap_v2 *body = (const void *)r->body;
@@ -703,7 +669,6 @@ static CUresult run_cublasZswap_v2(struct worker *w, struct request *r)
 			body->incy));
 }
 
-/* learned 1314 */
 static CUresult run_cublasSwapEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSwapEx *body = (const void *)r->body;
@@ -717,7 +682,6 @@ static CUresult run_cublasSwapEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, (cudaDataType)body->yType, body->incy));
 }
 
-/* learned 1315 */
 static CUresult run_cublasIsamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIsamax_v2 *body = (const void *)r->body;
@@ -736,7 +700,6 @@ static CUresult run_cublasIsamax_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1316 */
 static CUresult run_cublasIdamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIdamax_v2 *body = (const void *)r->body;
@@ -755,7 +718,6 @@ static CUresult run_cublasIdamax_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1317 */
 static CUresult run_cublasIcamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIcamax_v2 *body = (const void *)r->body;
@@ -774,7 +736,6 @@ static CUresult run_cublasIcamax_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1318 */
 static CUresult run_cublasIzamax_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIzamax_v2 *body = (const void *)r->body;
@@ -793,7 +754,6 @@ static CUresult run_cublasIzamax_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1319 */
 static CUresult run_cublasIamaxEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIamaxEx *body = (const void *)r->body;
@@ -813,7 +773,6 @@ static CUresult run_cublasIamaxEx(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1320 */
 static CUresult run_cublasIsamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIsamin_v2 *body = (const void *)r->body;
@@ -832,7 +791,6 @@ static CUresult run_cublasIsamin_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1321 */
 static CUresult run_cublasIdamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIdamin_v2 *body = (const void *)r->body;
@@ -851,7 +809,6 @@ static CUresult run_cublasIdamin_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1322 */
 static CUresult run_cublasIcamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIcamin_v2 *body = (const void *)r->body;
@@ -870,7 +827,6 @@ static CUresult run_cublasIcamin_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1323 */
 static CUresult run_cublasIzamin_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIzamin_v2 *body = (const void *)r->body;
@@ -889,7 +845,6 @@ static CUresult run_cublasIzamin_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1324 */
 static CUresult run_cublasIaminEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasIaminEx *body = (const void *)r->body;
@@ -909,7 +864,6 @@ static CUresult run_cublasIaminEx(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1325 */
 static CUresult run_cublasAsumEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasAsumEx *body = (const void *)r->body;
@@ -930,7 +884,6 @@ static CUresult run_cublasAsumEx(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1326 */
 static CUresult run_cublasSasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSasum_v2 *body = (const void *)r->body;
@@ -949,7 +902,6 @@ static CUresult run_cublasSasum_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1327 */
 static CUresult run_cublasDasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDasum_v2 *body = (const void *)r->body;
@@ -968,7 +920,6 @@ static CUresult run_cublasDasum_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1328 */
 static CUresult run_cublasScasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasScasum_v2 *body = (const void *)r->body;
@@ -987,7 +938,6 @@ static CUresult run_cublasScasum_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1329 */
 static CUresult run_cublasDzasum_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDzasum_v2 *body = (const void *)r->body;
@@ -1006,7 +956,6 @@ static CUresult run_cublasDzasum_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1330 */
 static CUresult run_cublasSrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrot_v2 *body = (const void *)r->body;
@@ -1025,7 +974,6 @@ static CUresult run_cublasSrot_v2(struct worker *w, struct request *r)
 			plain_at(served, s, body->s, sizeof(s))));
 }
 
-/* learned 1331 */
 static CUresult run_cublasDrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrot_v2 *body = (const void *)r->body;
@@ -1044,7 +992,6 @@ static CUresult run_cublasDrot_v2(struct worker *w, struct request *r)
 			plain_at(served, s, body->s, sizeof(s))));
 }
 
-/* learned 1332 */
 static CUresult run_cublasCrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCrot_v2 *body = (const void *)r->body;
@@ -1063,7 +1010,6 @@ static CUresult run_cublasCrot_v2(struct worker *w, struct request *r)
 			plain_at(served, s, body->s, sizeof(s))));
 }
 
-/* learned 1333 */
 static CUresult run_cublasCsrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsrot_v2 *body = (const void *)r->body;
@@ -1082,7 +1028,6 @@ static CUresult run_cublasCsrot_v2(struct worker *w, struct request *r)
 			plain_at(served, s, body->s, sizeof(s))));
 }
 
-/* learned 1334 */
 static CUresult run_cublasZrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZrot_v2 *body = (const void *)r->body;
@@ -1101,7 +1046,6 @@ static CUresult run_cublasZrot_v2(struct worker *w, struct request *r)
 			plain_at(served, s, body->s, sizeof(s))));
 }
 
-/* learned 1335 */
 static CUresult run_cublasZdrot_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdrot_v2 *body = (const void *)r->body;
@@ -1120,7 +1064,6 @@ static CUresult run_cublasZdrot_v2(struct worker *w, struct request *r)
 			plain_at(served, s, body->s, sizeof(s))));
 }
 
-/* learned 1336 */
 static CUresult run_cublasRotEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotEx *body = (const void *)r->body;
@@ -1141,7 +1084,6 @@ static CUresult run_cublasRotEx(struct worker *w, struct request *r)
 			(cudaDataType)body->executiontype));
 }
 
-/* learned 1337 */
 static CUresult run_cublasSrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrotg_v2 *body = (const void *)r->body;
@@ -1171,7 +1113,6 @@ static CUresult run_cublasSrotg_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1338 */
 static CUresult run_cublasDrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrotg_v2 *body = (const void *)r->body;
@@ -1201,7 +1142,6 @@ static CUresult run_cublasDrotg_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1339 */
 static CUresult run_cublasCrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCrotg_v2 *body = (const void *)r->body;
@@ -1231,7 +1171,6 @@ static CUresult run_cublasCrotg_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1340 */
 static CUresult run_cublasZrotg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZrotg_v2 *body = (const void *)r->body;
@@ -1261,7 +1200,6 @@ static CUresult run_cublasZrotg_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1341 */
 static CUresult run_cublasRotgEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotgEx *body = (const void *)r->body;
@@ -1292,7 +1230,6 @@ static CUresult run_cublasRotgEx(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1342 */
 static CUresult run_cublasSrotm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrotm_v2 *body = (const void *)r->body;
@@ -1308,7 +1245,6 @@ static CUresult run_cublasSrotm_v2(struct worker *w, struct request *r)
 			body->incy, plain_at(served, param, body->param, sizeof(param))));
 }
 
-/* learned 1343 */
 static CUresult run_cublasDrotm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrotm_v2 *body = (const void *)r->body;
@@ -1324,7 +1260,6 @@ static CUresult run_cublasDrotm_v2(struct worker *w, struct request *r)
 			body->incy, plain_at(served, param, body->param, sizeof(param))));
 }
 
-/* learned 1344 */
 static CUresult run_cublasRotmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotmEx *body = (const void *)r->body;
@@ -1342,7 +1277,6 @@ static CUresult run_cublasRotmEx(struct worker *w, struct request *r)
 			(cudaDataType)body->paramType, (cudaDataType)body->executiontype));
 }
 
-/* learned 1345 */
 static CUresult run_cublasSrotmg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSrotmg_v2 *body = (const void *)r->body;
@@ -1376,7 +1310,6 @@ static CUresult run_cublasSrotmg_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1346 */
 static CUresult run_cublasDrotmg_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDrotmg_v2 *body = (const void *)r->body;
@@ -1410,7 +1343,6 @@ static CUresult run_cublasDrotmg_v2(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1347 */
 static CUresult run_cublasRotmgEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasRotmgEx *body = (const void *)r->body;
@@ -1444,7 +1376,6 @@ static CUresult run_cublasRotmgEx(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1348 */
 static CUresult run_cublasSgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemv_v2 *body = (const void *)r->body;
@@ -1465,7 +1396,6 @@ static CUresult run_cublasSgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1349 */
 static CUresult run_cublasDgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemv_v2 *body = (const void *)r->body;
@@ -1486,7 +1416,6 @@ static CUresult run_cublasDgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1350 */
 static CUresult run_cublasCgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemv_v2 *body = (const void *)r->body;
@@ -1507,7 +1436,6 @@ static CUresult run_cublasCgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1351 */
 static CUresult run_cublasZgemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemv_v2 *body = (const void *)r->body;
@@ -1528,7 +1456,6 @@ static CUresult run_cublasZgemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1352 */
 static CUresult run_cublasSgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgbmv_v2 *body = (const void *)r->body;
@@ -1549,7 +1476,6 @@ static CUresult run_cublasSgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1353 */
 static CUresult run_cublasDgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgbmv_v2 *body = (const void *)r->body;
@@ -1570,7 +1496,6 @@ static CUresult run_cublasDgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1354 */
 static CUresult run_cublasCgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgbmv_v2 *body = (const void *)r->body;
@@ -1591,7 +1516,6 @@ static CUresult run_cublasCgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1355 */
 static CUresult run_cublasZgbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgbmv_v2 *body = (const void *)r->body;
@@ -1612,7 +1536,6 @@ static CUresult run_cublasZgbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1356 */
 static CUresult run_cublasStrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrmv_v2 *body = (const void *)r->body;
@@ -1627,7 +1550,6 @@ static CUresult run_cublasStrmv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1357 */
 static CUresult run_cublasDtrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrmv_v2 *body = (const void *)r->body;
@@ -1642,7 +1564,6 @@ static CUresult run_cublasDtrmv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1358 */
 static CUresult run_cublasCtrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrmv_v2 *body = (const void *)r->body;
@@ -1657,7 +1578,6 @@ static CUresult run_cublasCtrmv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1359 */
 static CUresult run_cublasZtrmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrmv_v2 *body = (const void *)r->body;
@@ -1672,7 +1592,6 @@ static CUresult run_cublasZtrmv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1360 */
 static CUresult run_cublasStbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStbmv_v2 *body = (const void *)r->body;
@@ -1688,7 +1607,6 @@ static CUresult run_cublasStbmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1361 */
 static CUresult run_cublasDtbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtbmv_v2 *body = (const void *)r->body;
@@ -1704,7 +1622,6 @@ static CUresult run_cublasDtbmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1362 */
 static CUresult run_cublasCtbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtbmv_v2 *body = (const void *)r->body;
@@ -1720,7 +1637,6 @@ static CUresult run_cublasCtbmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1363 */
 static CUresult run_cublasZtbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtbmv_v2 *body = (const void *)r->body;
@@ -1736,7 +1652,6 @@ static CUresult run_cublasZtbmv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1364 */
 static CUresult run_cublasStpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStpmv_v2 *body = (const void *)r->body;
@@ -1751,7 +1666,6 @@ static CUresult run_cublasStpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1365 */
 static CUresult run_cublasDtpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtpmv_v2 *body = (const void *)r->body;
@@ -1766,7 +1680,6 @@ static CUresult run_cublasDtpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1366 */
 static CUresult run_cublasCtpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtpmv_v2 *body = (const void *)r->body;
@@ -1781,7 +1694,6 @@ static CUresult run_cublasCtpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1367 */
 static CUresult run_cublasZtpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtpmv_v2 *body = (const void *)r->body;
@@ -1796,7 +1708,6 @@ static CUresult run_cublasZtpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1368 */
 static CUresult run_cublasStrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrsv_v2 *body = (const void *)r->body;
@@ -1811,7 +1722,6 @@ static CUresult run_cublasStrsv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1369 */
 static CUresult run_cublasDtrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrsv_v2 *body = (const void *)r->body;
@@ -1826,7 +1736,6 @@ static CUresult run_cublasDtrsv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1370 */
 static CUresult run_cublasCtrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrsv_v2 *body = (const void *)r->body;
@@ -1841,7 +1750,6 @@ static CUresult run_cublasCtrsv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1371 */
 static CUresult run_cublasZtrsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrsv_v2 *body = (const void *)r->body;
@@ -1856,7 +1764,6 @@ static CUresult run_cublasZtrsv_v2(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1372 */
 static CUresult run_cublasStpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStpsv_v2 *body = (const void *)r->body;
@@ -1871,7 +1778,6 @@ static CUresult run_cublasStpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1373 */
 static CUresult run_cublasDtpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtpsv_v2 *body = (const void *)r->body;
@@ -1886,7 +1792,6 @@ static CUresult run_cublasDtpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1374 */
 static CUresult run_cublasCtpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtpsv_v2 *body = (const void *)r->body;
@@ -1901,7 +1806,6 @@ static CUresult run_cublasCtpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1375 */
 static CUresult run_cublasZtpsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtpsv_v2 *body = (const void *)r->body;
@@ -1916,7 +1820,6 @@ static CUresult run_cublasZtpsv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx));
 }
 
-/* learned 1376 */
 static CUresult run_cublasStbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStbsv_v2 *body = (const void *)r->body;
@@ -1932,7 +1835,6 @@ static CUresult run_cublasStbsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1377 */
 static CUresult run_cublasDtbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtbsv_v2 *body = (const void *)r->body;
@@ -1948,7 +1850,6 @@ static CUresult run_cublasDtbsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1378 */
 static CUresult run_cublasCtbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtbsv_v2 *body = (const void *)r->body;
@@ -1964,7 +1865,6 @@ static CUresult run_cublasCtbsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1379 */
 static CUresult run_cublasZtbsv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtbsv_v2 *body = (const void *)r->body;
@@ -1980,7 +1880,6 @@ static CUresult run_cublasZtbsv_v2(struct worker *w, struct request *r)
 			body->incx));
 }
 
-/* learned 1380 */
 static CUresult run_cublasSsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsymv_v2 *body = (const void *)r->body;
@@ -2001,7 +1900,6 @@ static CUresult run_cublasSsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1381 */
 static CUresult run_cublasDsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsymv_v2 *body = (const void *)r->body;
@@ -2022,7 +1920,6 @@ static CUresult run_cublasDsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1382 */
 static CUresult run_cublasCsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsymv_v2 *body = (const void *)r->body;
@@ -2043,7 +1940,6 @@ static CUresult run_cublasCsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1383 */
 static CUresult run_cublasZsymv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsymv_v2 *body = (const void *)r->body;
@@ -2064,7 +1960,6 @@ static CUresult run_cublasZsymv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1384 */
 static CUresult run_cublasChemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChemv_v2 *body = (const void *)r->body;
@@ -2085,7 +1980,6 @@ static CUresult run_cublasChemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1385 */
 static CUresult run_cublasZhemv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhemv_v2 *body = (const void *)r->body;
@@ -2106,7 +2000,6 @@ static CUresult run_cublasZhemv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1386 */
 static CUresult run_cublasSsbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsbmv_v2 *body = (const void *)r->body;
@@ -2127,7 +2020,6 @@ static CUresult run_cublasSsbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1387 */
 static CUresult run_cublasDsbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsbmv_v2 *body = (const void *)r->body;
@@ -2148,7 +2040,6 @@ static CUresult run_cublasDsbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1388 */
 static CUresult run_cublasChbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChbmv_v2 *body = (const void *)r->body;
@@ -2169,7 +2060,6 @@ static CUresult run_cublasChbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1389 */
 static CUresult run_cublasZhbmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhbmv_v2 *body = (const void *)r->body;
@@ -2190,7 +2080,6 @@ static CUresult run_cublasZhbmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1390 */
 static CUresult run_cublasSspmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSspmv_v2 *body = (const void *)r->body;
@@ -2211,7 +2100,6 @@ static CUresult run_cublasSspmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1391 */
 static CUresult run_cublasDspmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDspmv_v2 *body = (const void *)r->body;
@@ -2232,7 +2120,6 @@ static CUresult run_cublasDspmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1392 */
 static CUresult run_cublasChpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChpmv_v2 *body = (const void *)r->body;
@@ -2253,7 +2140,6 @@ static CUresult run_cublasChpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1393 */
 static CUresult run_cublasZhpmv_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhpmv_v2 *body = (const void *)r->body;
@@ -2274,7 +2160,6 @@ static CUresult run_cublasZhpmv_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->y, body->incy));
 }
 
-/* learned 1394 */
 static CUresult run_cublasSger_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSger_v2 *body = (const void *)r->body;
@@ -2291,7 +2176,6 @@ static CUresult run_cublasSger_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1395 */
 static CUresult run_cublasDger_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDger_v2 *body = (const void *)r->body;
@@ -2308,7 +2192,6 @@ static CUresult run_cublasDger_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1396 */
 static CUresult run_cublasCgeru_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeru_v2 *body = (const void *)r->body;
@@ -2325,7 +2208,6 @@ static CUresult run_cublasCgeru_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1397 */
 static CUresult run_cublasCgerc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgerc_v2 *body = (const void *)r->body;
@@ -2342,7 +2224,6 @@ static CUresult run_cublasCgerc_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1398 */
 static CUresult run_cublasZgeru_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeru_v2 *body = (const void *)r->body;
@@ -2359,7 +2240,6 @@ static CUresult run_cublasZgeru_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1399 */
 static CUresult run_cublasZgerc_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgerc_v2 *body = (const void *)r->body;
@@ -2376,7 +2256,6 @@ static CUresult run_cublasZgerc_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1400 */
 static CUresult run_cublasSsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyr_v2 *body = (const void *)r->body;
@@ -2394,7 +2273,6 @@ static CUresult run_cublasSsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* learned 1401 */
 static CUresult run_cublasDsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyr_v2 *body = (const void *)r->body;
@@ -2412,7 +2290,6 @@ static CUresult run_cublasDsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* learned 1402 */
 static CUresult run_cublasCsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyr_v2 *body = (const void *)r->body;
@@ -2430,7 +2307,6 @@ static CUresult run_cublasCsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* learned 1403 */
 static CUresult run_cublasZsyr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyr_v2 *body = (const void *)r->body;
@@ -2448,7 +2324,6 @@ static CUresult run_cublasZsyr_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* learned 1404 */
 static CUresult run_cublasCher_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCher_v2 *body = (const void *)r->body;
@@ -2466,7 +2341,6 @@ static CUresult run_cublasCher_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* learned 1405 */
 static CUresult run_cublasZher_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZher_v2 *body = (const void *)r->body;
@@ -2484,7 +2358,6 @@ static CUresult run_cublasZher_v2(struct worker *w, struct request *r)
 			body->lda));
 }
 
-/* learned 1406 */
 static CUresult run_cublasSspr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSspr_v2 *body = (const void *)r->body;
@@ -2501,7 +2374,6 @@ static CUresult run_cublasSspr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1407 */
 static CUresult run_cublasDspr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDspr_v2 *body = (const void *)r->body;
@@ -2518,7 +2390,6 @@ static CUresult run_cublasDspr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1408 */
 static CUresult run_cublasChpr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChpr_v2 *body = (const void *)r->body;
@@ -2535,7 +2406,6 @@ static CUresult run_cublasChpr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1409 */
 static CUresult run_cublasZhpr_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhpr_v2 *body = (const void *)r->body;
@@ -2552,7 +2422,6 @@ static CUresult run_cublasZhpr_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1410 */
 static CUresult run_cublasSsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyr2_v2 *body = (const void *)r->body;
@@ -2570,7 +2439,6 @@ static CUresult run_cublasSsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1411 */
 static CUresult run_cublasDsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyr2_v2 *body = (const void *)r->body;
@@ -2588,7 +2456,6 @@ static CUresult run_cublasDsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1412 */
 static CUresult run_cublasCsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyr2_v2 *body = (const void *)r->body;
@@ -2606,7 +2473,6 @@ static CUresult run_cublasCsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1413 */
 static CUresult run_cublasZsyr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyr2_v2 *body = (const void *)r->body;
@@ -2624,7 +2490,6 @@ static CUresult run_cublasZsyr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1414 */
 static CUresult run_cublasCher2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCher2_v2 *body = (const void *)r->body;
@@ -2642,7 +2507,6 @@ static CUresult run_cublasCher2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1415 */
 static CUresult run_cublasZher2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZher2_v2 *body = (const void *)r->body;
@@ -2660,7 +2524,6 @@ static CUresult run_cublasZher2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1416 */
 static CUresult run_cublasSspr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSspr2_v2 *body = (const void *)r->body;
@@ -2678,7 +2541,6 @@ static CUresult run_cublasSspr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1417 */
 static CUresult run_cublasDspr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDspr2_v2 *body = (const void *)r->body;
@@ -2696,7 +2558,6 @@ static CUresult run_cublasDspr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1418 */
 static CUresult run_cublasChpr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChpr2_v2 *body = (const void *)r->body;
@@ -2714,7 +2575,6 @@ static CUresult run_cublasChpr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1419 */
 static CUresult run_cublasZhpr2_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhpr2_v2 *body = (const void *)r->body;
@@ -2732,7 +2592,6 @@ static CUresult run_cublasZhpr2_v2(struct worker *w, struct request *r)
 			body->incy, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1420 */
 static CUresult run_cublasSgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemvBatched *body = (const void *)r->body;
@@ -2754,7 +2613,6 @@ static CUresult run_cublasSgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1421 */
 static CUresult run_cublasDgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemvBatched *body = (const void *)r->body;
@@ -2776,7 +2634,6 @@ static CUresult run_cublasDgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1422 */
 static CUresult run_cublasCgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemvBatched *body = (const void *)r->body;
@@ -2798,7 +2655,6 @@ static CUresult run_cublasCgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1423 */
 static CUresult run_cublasZgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemvBatched *body = (const void *)r->body;
@@ -2820,7 +2676,6 @@ static CUresult run_cublasZgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1424 */
 static CUresult run_cublasHSHgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSHgemvBatched *body = (const void *)r->body;
@@ -2842,7 +2697,6 @@ static CUresult run_cublasHSHgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1425 */
 static CUresult run_cublasHSSgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSSgemvBatched *body = (const void *)r->body;
@@ -2864,7 +2718,6 @@ static CUresult run_cublasHSSgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1426 */
 static CUresult run_cublasTSTgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSTgemvBatched *body = (const void *)r->body;
@@ -2886,7 +2739,6 @@ static CUresult run_cublasTSTgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1427 */
 static CUresult run_cublasTSSgemvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSSgemvBatched *body = (const void *)r->body;
@@ -2908,7 +2760,6 @@ static CUresult run_cublasTSSgemvBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
 }
 
-/* learned 1428 */
 static CUresult run_cublasSgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemvStridedBatched *body = (const void *)r->body;
@@ -2931,7 +2782,6 @@ static CUresult run_cublasSgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1429 */
 static CUresult run_cublasDgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemvStridedBatched *body = (const void *)r->body;
@@ -2954,7 +2804,6 @@ static CUresult run_cublasDgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1430 */
 static CUresult run_cublasCgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemvStridedBatched *body = (const void *)r->body;
@@ -2977,7 +2826,6 @@ static CUresult run_cublasCgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1431 */
 static CUresult run_cublasZgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemvStridedBatched *body = (const void *)r->body;
@@ -3000,7 +2848,6 @@ static CUresult run_cublasZgemvStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1432 */
 static CUresult run_cublasHSHgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSHgemvStridedBatched *body = (const void *)r->body;
@@ -3023,7 +2870,6 @@ static CUresult run_cublasHSHgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* learned 1433 */
 static CUresult run_cublasHSSgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHSSgemvStridedBatched *body = (const void *)r->body;
@@ -3046,7 +2892,6 @@ static CUresult run_cublasHSSgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* learned 1434 */
 static CUresult run_cublasTSTgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSTgemvStridedBatched *body = (const void *)r->body;
@@ -3069,7 +2914,6 @@ static CUresult run_cublasTSTgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* learned 1435 */
 static CUresult run_cublasTSSgemvStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasTSSgemvStridedBatched *body = (const void *)r->body;
@@ -3092,7 +2936,6 @@ static CUresult run_cublasTSSgemvStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* learned 1436 */
 static CUresult run_cublasSgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemm_v2 *body = (const void *)r->body;
@@ -3114,7 +2957,6 @@ static CUresult run_cublasSgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1437 */
 static CUresult run_cublasDgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemm_v2 *body = (const void *)r->body;
@@ -3136,7 +2978,6 @@ static CUresult run_cublasDgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1438 */
 static CUresult run_cublasCgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm_v2 *body = (const void *)r->body;
@@ -3158,7 +2999,6 @@ static CUresult run_cublasCgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1439 */
 static CUresult run_cublasCgemm3m(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3m *body = (const void *)r->body;
@@ -3180,7 +3020,6 @@ static CUresult run_cublasCgemm3m(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1440 */
 static CUresult run_cublasCgemm3mEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3mEx *body = (const void *)r->body;
@@ -3203,7 +3042,6 @@ static CUresult run_cublasCgemm3mEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* learned 1441 */
 static CUresult run_cublasZgemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemm_v2 *body = (const void *)r->body;
@@ -3225,7 +3063,6 @@ static CUresult run_cublasZgemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1442 */
 static CUresult run_cublasZgemm3m(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemm3m *body = (const void *)r->body;
@@ -3247,7 +3084,6 @@ static CUresult run_cublasZgemm3m(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1443 */
 static CUresult run_cublasHgemm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHgemm *body = (const void *)r->body;
@@ -3269,7 +3105,6 @@ static CUresult run_cublasHgemm(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1444 */
 static CUresult run_cublasSgemmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemmEx *body = (const void *)r->body;
@@ -3292,7 +3127,6 @@ static CUresult run_cublasSgemmEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* learned 1445 */
 static CUresult run_cublasGemmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasGemmEx *body = (const void *)r->body;
@@ -3316,7 +3150,6 @@ static CUresult run_cublasGemmEx(struct worker *w, struct request *r)
 			(cublasComputeType_t)body->computeType, (cublasGemmAlgo_t)body->algo));
 }
 
-/* learned 1446 */
 static CUresult run_cublasCgemmEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemmEx *body = (const void *)r->body;
@@ -3339,7 +3172,6 @@ static CUresult run_cublasCgemmEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* learned 1447 */
 static CUresult run_cublasSsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyrk_v2 *body = (const void *)r->body;
@@ -3360,7 +3192,6 @@ static CUresult run_cublasSsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1448 */
 static CUresult run_cublasDsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyrk_v2 *body = (const void *)r->body;
@@ -3381,7 +3212,6 @@ static CUresult run_cublasDsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1449 */
 static CUresult run_cublasCsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrk_v2 *body = (const void *)r->body;
@@ -3402,7 +3232,6 @@ static CUresult run_cublasCsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1450 */
 static CUresult run_cublasZsyrk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyrk_v2 *body = (const void *)r->body;
@@ -3423,7 +3252,6 @@ static CUresult run_cublasZsyrk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1451 */
 static CUresult run_cublasCsyrkEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrkEx *body = (const void *)r->body;
@@ -3444,7 +3272,6 @@ static CUresult run_cublasCsyrkEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* learned 1452 */
 static CUresult run_cublasCsyrk3mEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrk3mEx *body = (const void *)r->body;
@@ -3465,7 +3292,6 @@ static CUresult run_cublasCsyrk3mEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* learned 1453 */
 static CUresult run_cublasCherk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherk_v2 *body = (const void *)r->body;
@@ -3486,7 +3312,6 @@ static CUresult run_cublasCherk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1454 */
 static CUresult run_cublasZherk_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZherk_v2 *body = (const void *)r->body;
@@ -3507,7 +3332,6 @@ static CUresult run_cublasZherk_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1455 */
 static CUresult run_cublasCherkEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherkEx *body = (const void *)r->body;
@@ -3528,7 +3352,6 @@ static CUresult run_cublasCherkEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* learned 1456 */
 static CUresult run_cublasCherk3mEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherk3mEx *body = (const void *)r->body;
@@ -3549,7 +3372,6 @@ static CUresult run_cublasCherk3mEx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
 }
 
-/* learned 1457 */
 static CUresult run_cublasSsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyr2k_v2 *body = (const void *)r->body;
@@ -3570,7 +3392,6 @@ static CUresult run_cublasSsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1458 */
 static CUresult run_cublasDsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyr2k_v2 *body = (const void *)r->body;
@@ -3591,7 +3412,6 @@ static CUresult run_cublasDsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1459 */
 static CUresult run_cublasCsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyr2k_v2 *body = (const void *)r->body;
@@ -3612,7 +3432,6 @@ static CUresult run_cublasCsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1460 */
 static CUresult run_cublasZsyr2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyr2k_v2 *body = (const void *)r->body;
@@ -3633,7 +3452,6 @@ static CUresult run_cublasZsyr2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1461 */
 static CUresult run_cublasCher2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCher2k_v2 *body = (const void *)r->body;
@@ -3654,7 +3472,6 @@ static CUresult run_cublasCher2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1462 */
 static CUresult run_cublasZher2k_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZher2k_v2 *body = (const void *)r->body;
@@ -3675,7 +3492,6 @@ static CUresult run_cublasZher2k_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1463 */
 static CUresult run_cublasSsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsyrkx *body = (const void *)r->body;
@@ -3696,7 +3512,6 @@ static CUresult run_cublasSsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1464 */
 static CUresult run_cublasDsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsyrkx *body = (const void *)r->body;
@@ -3717,7 +3532,6 @@ static CUresult run_cublasDsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1465 */
 static CUresult run_cublasCsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsyrkx *body = (const void *)r->body;
@@ -3738,7 +3552,6 @@ static CUresult run_cublasCsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1466 */
 static CUresult run_cublasZsyrkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsyrkx *body = (const void *)r->body;
@@ -3759,7 +3572,6 @@ static CUresult run_cublasZsyrkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1467 */
 static CUresult run_cublasCherkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCherkx *body = (const void *)r->body;
@@ -3780,7 +3592,6 @@ static CUresult run_cublasCherkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1468 */
 static CUresult run_cublasZherkx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZherkx *body = (const void *)r->body;
@@ -3801,7 +3612,6 @@ static CUresult run_cublasZherkx(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1469 */
 static CUresult run_cublasSsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSsymm_v2 *body = (const void *)r->body;
@@ -3822,7 +3632,6 @@ static CUresult run_cublasSsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1470 */
 static CUresult run_cublasDsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDsymm_v2 *body = (const void *)r->body;
@@ -3843,7 +3652,6 @@ static CUresult run_cublasDsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1471 */
 static CUresult run_cublasCsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCsymm_v2 *body = (const void *)r->body;
@@ -3864,7 +3672,6 @@ static CUresult run_cublasCsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1472 */
 static CUresult run_cublasZsymm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZsymm_v2 *body = (const void *)r->body;
@@ -3885,7 +3692,6 @@ static CUresult run_cublasZsymm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1473 */
 static CUresult run_cublasChemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasChemm_v2 *body = (const void *)r->body;
@@ -3906,7 +3712,6 @@ static CUresult run_cublasChemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1474 */
 static CUresult run_cublasZhemm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZhemm_v2 *body = (const void *)r->body;
@@ -3927,7 +3732,6 @@ static CUresult run_cublasZhemm_v2(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1475 */
 static CUresult run_cublasStrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrsm_v2 *body = (const void *)r->body;
@@ -3946,7 +3750,6 @@ static CUresult run_cublasStrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* learned 1476 */
 static CUresult run_cublasDtrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrsm_v2 *body = (const void *)r->body;
@@ -3965,7 +3768,6 @@ static CUresult run_cublasDtrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* learned 1477 */
 static CUresult run_cublasCtrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrsm_v2 *body = (const void *)r->body;
@@ -3984,7 +3786,6 @@ static CUresult run_cublasCtrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* learned 1478 */
 static CUresult run_cublasZtrsm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrsm_v2 *body = (const void *)r->body;
@@ -4003,7 +3804,6 @@ static CUresult run_cublasZtrsm_v2(struct worker *w, struct request *r)
 			body->ldb));
 }
 
-/* learned 1479 */
 static CUresult run_cublasStrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrmm_v2 *body = (const void *)r->body;
@@ -4022,7 +3822,6 @@ static CUresult run_cublasStrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1480 */
 static CUresult run_cublasDtrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrmm_v2 *body = (const void *)r->body;
@@ -4041,7 +3840,6 @@ static CUresult run_cublasDtrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1481 */
 static CUresult run_cublasCtrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrmm_v2 *body = (const void *)r->body;
@@ -4060,7 +3858,6 @@ static CUresult run_cublasCtrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1482 */
 static CUresult run_cublasZtrmm_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrmm_v2 *body = (const void *)r->body;
@@ -4079,7 +3876,6 @@ static CUresult run_cublasZtrmm_v2(struct worker *w, struct request *r)
 			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1483 */
 static CUresult run_cublasHgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHgemmBatched *body = (const void *)r->body;
@@ -4102,7 +3898,6 @@ static CUresult run_cublasHgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* learned 1484 */
 static CUresult run_cublasSgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemmBatched *body = (const void *)r->body;
@@ -4125,7 +3920,6 @@ static CUresult run_cublasSgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* learned 1485 */
 static CUresult run_cublasDgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemmBatched *body = (const void *)r->body;
@@ -4148,7 +3942,6 @@ static CUresult run_cublasDgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* learned 1486 */
 static CUresult run_cublasCgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemmBatched *body = (const void *)r->body;
@@ -4171,7 +3964,6 @@ static CUresult run_cublasCgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* learned 1487 */
 static CUresult run_cublasCgemm3mBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3mBatched *body = (const void *)r->body;
@@ -4194,7 +3986,6 @@ static CUresult run_cublasCgemm3mBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* learned 1488 */
 static CUresult run_cublasZgemmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemmBatched *body = (const void *)r->body;
@@ -4217,7 +4008,6 @@ static CUresult run_cublasZgemmBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
 }
 
-/* learned 1489 */
 static CUresult run_cublasHgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasHgemmStridedBatched *body = (const void *)r->body;
@@ -4241,7 +4031,6 @@ static CUresult run_cublasHgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1490 */
 static CUresult run_cublasSgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgemmStridedBatched *body = (const void *)r->body;
@@ -4265,7 +4054,6 @@ static CUresult run_cublasSgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1491 */
 static CUresult run_cublasDgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgemmStridedBatched *body = (const void *)r->body;
@@ -4289,7 +4077,6 @@ static CUresult run_cublasDgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1492 */
 static CUresult run_cublasCgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemmStridedBatched *body = (const void *)r->body;
@@ -4313,7 +4100,6 @@ static CUresult run_cublasCgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1493 */
 static CUresult run_cublasCgemm3mStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgemm3mStridedBatched *body = (const void *)r->body;
@@ -4337,7 +4123,6 @@ static CUresult run_cublasCgemm3mStridedBatched(struct worker *w, struct request
 			body->batchCount));
 }
 
-/* learned 1494 */
 static CUresult run_cublasZgemmStridedBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgemmStridedBatched *body = (const void *)r->body;
@@ -4361,7 +4146,6 @@ static CUresult run_cublasZgemmStridedBatched(struct worker *w, struct request *
 			body->batchCount));
 }
 
-/* learned 1495 */
 static CUresult run_cublasGemmBatchedEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasGemmBatchedEx *body = (const void *)r->body;
@@ -4386,7 +4170,6 @@ static CUresult run_cublasGemmBatchedEx(struct worker *w, struct request *r)
 			(cublasGemmAlgo_t)body->algo));
 }
 
-/* learned 1496 */
 static CUresult run_cublasGemmStridedBatchedEx(struct worker *w, struct request *r)
 {
 	const struct wire_cublasGemmStridedBatchedEx *body = (const void *)r->body;
@@ -4412,7 +4195,6 @@ static CUresult run_cublasGemmStridedBatchedEx(struct worker *w, struct request 
 			(cublasGemmAlgo_t)body->algo));
 }
 
-/* learned 1497 */
 static CUresult run_cublasSgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgeam *body = (const void *)r->body;
@@ -4434,7 +4216,6 @@ static CUresult run_cublasSgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* learned 1498 */
 static CUresult run_cublasDgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgeam *body = (const void *)r->body;
@@ -4456,7 +4237,6 @@ static CUresult run_cublasDgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* learned 1499 */
 static CUresult run_cublasCgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeam *body = (const void *)r->body;
@@ -4478,7 +4258,6 @@ static CUresult run_cublasCgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* learned 1500 */
 static CUresult run_cublasZgeam(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeam *body = (const void *)r->body;
@@ -4500,7 +4279,6 @@ static CUresult run_cublasZgeam(struct worker *w, struct request *r)
 			body->ldc));
 }
 
-/* learned 1501 */
 static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrsmBatched *body = (const void *)r->body;
@@ -4519,7 +4297,6 @@ static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* learned 1502 */
 static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrsmBatched *body = (const void *)r->body;
@@ -4538,7 +4315,6 @@ static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* learned 1503 */
 static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrsmBatched *body = (const void *)r->body;
@@ -4557,7 +4333,6 @@ static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* learned 1504 */
 static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrsmBatched *body = (const void *)r->body;
@@ -4576,7 +4351,6 @@ static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
 			body->ldb, body->batchCount));
 }
 
-/* learned 1505 */
 static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSdgmm *body = (const void *)r->body;
@@ -4591,7 +4365,6 @@ static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1506 */
 static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDdgmm *body = (const void *)r->body;
@@ -4606,7 +4379,6 @@ static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1507 */
 static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCdgmm *body = (const void *)r->body;
@@ -4621,7 +4393,6 @@ static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1508 */
 static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZdgmm *body = (const void *)r->body;
@@ -4636,7 +4407,6 @@ static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
 			body->incx, (void *)(uintptr_t)body->C, body->ldc));
 }
 
-/* learned 1509 */
 static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSmatinvBatched *body = (const void *)r->body;
@@ -4650,7 +4420,6 @@ static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1510 */
 static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDmatinvBatched *body = (const void *)r->body;
@@ -4664,7 +4433,6 @@ static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1511 */
 static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCmatinvBatched *body = (const void *)r->body;
@@ -4678,7 +4446,6 @@ static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1512 */
 static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZmatinvBatched *body = (const void *)r->body;
@@ -4692,7 +4459,6 @@ static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
 			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1513 */
 static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgeqrfBatched *body = (const void *)r->body;
@@ -4711,7 +4477,6 @@ static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1514 */
 static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgeqrfBatched *body = (const void *)r->body;
@@ -4730,7 +4495,6 @@ static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1515 */
 static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgeqrfBatched *body = (const void *)r->body;
@@ -4749,7 +4513,6 @@ static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1516 */
 static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgeqrfBatched *body = (const void *)r->body;
@@ -4768,7 +4531,6 @@ static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1517 */
 static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgelsBatched *body = (const void *)r->body;
@@ -4788,7 +4550,6 @@ static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1518 */
 static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgelsBatched *body = (const void *)r->body;
@@ -4808,7 +4569,6 @@ static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1519 */
 static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgelsBatched *body = (const void *)r->body;
@@ -4828,7 +4588,6 @@ static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1520 */
 static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgelsBatched *body = (const void *)r->body;
@@ -4848,7 +4607,6 @@ static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1521 */
 static CUresult run_cublasStpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStpttr *body = (const void *)r->body;
@@ -4862,7 +4620,6 @@ static CUresult run_cublasStpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1522 */
 static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtpttr *body = (const void *)r->body;
@@ -4876,7 +4633,6 @@ static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1523 */
 static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtpttr *body = (const void *)r->body;
@@ -4890,7 +4646,6 @@ static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1524 */
 static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtpttr *body = (const void *)r->body;
@@ -4904,7 +4659,6 @@ static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->A, body->lda));
 }
 
-/* learned 1525 */
 static CUresult run_cublasStrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasStrttp *body = (const void *)r->body;
@@ -4918,7 +4672,6 @@ static CUresult run_cublasStrttp(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1526 */
 static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDtrttp *body = (const void *)r->body;
@@ -4932,7 +4685,6 @@ static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1527 */
 static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCtrttp *body = (const void *)r->body;
@@ -4946,7 +4698,6 @@ static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1528 */
 static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZtrttp *body = (const void *)r->body;
@@ -4960,7 +4711,6 @@ static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
 			body->lda, (void *)(uintptr_t)body->AP));
 }
 
-/* learned 1529 */
 static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetrfBatched *body = (const void *)r->body;
@@ -4974,7 +4724,6 @@ static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1530 */
 static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetrfBatched *body = (const void *)r->body;
@@ -4988,7 +4737,6 @@ static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1531 */
 static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetrfBatched *body = (const void *)r->body;
@@ -5002,7 +4750,6 @@ static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1532 */
 static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetrfBatched *body = (const void *)r->body;
@@ -5016,7 +4763,6 @@ static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
 			(void *)(uintptr_t)body->info, body->batchSize));
 }
 
-/* learned 1533 */
 static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetriBatched *body = (const void *)r->body;
@@ -5031,7 +4777,6 @@ static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* learned 1534 */
 static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetriBatched *body = (const void *)r->body;
@@ -5046,7 +4791,6 @@ static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* learned 1535 */
 static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetriBatched *body = (const void *)r->body;
@@ -5061,7 +4805,6 @@ static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* learned 1536 */
 static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetriBatched *body = (const void *)r->body;
@@ -5076,7 +4819,6 @@ static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
 			body->batchSize));
 }
 
-/* learned 1537 */
 static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSgetrsBatched *body = (const void *)r->body;
@@ -5096,7 +4838,6 @@ static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1538 */
 static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDgetrsBatched *body = (const void *)r->body;
@@ -5116,7 +4857,6 @@ static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1539 */
 static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCgetrsBatched *body = (const void *)r->body;
@@ -5136,7 +4876,6 @@ static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1540 */
 static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
 {
 	const struct wire_cublasZgetrsBatched *body = (const void *)r->body;
@@ -5156,7 +4895,6 @@ static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
 	return plain_answer(w, r, served, status);
 }
 
-/* learned 1541 */
 static CUresult run_cublasUint8gemmBias(struct worker *w, struct request *r)
 {
 	const struct wire_cublasUint8gemmBias *body = (const void *)r->body;
@@ -5174,7 +4912,6 @@ static CUresult run_cublasUint8gemmBias(struct worker *w, struct request *r)
 			body->C_shift));
 }
 
-/* call 1600 */
 static CUresult run_cublasCreate_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCreate_v2 *body = (const void *)r->body;
@@ -5190,7 +4927,6 @@ static CUresult run_cublasCreate_v2(struct worker *w, struct request *r)
 	return plain_bind(w, r, &cublas_plain, lib, status, handle, body->state.handle, false);
 }
 
-/* post 1601 */
 static CUresult run_cublasDestroy_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasDestroy_v2 *body = (const void *)r->body;
@@ -5198,7 +4934,6 @@ static CUresult run_cublasDestroy_v2(struct worker *w, struct request *r)
 	return plain_close(w, r, &cublas_plain, body->state.handle);
 }
 
-/* call 1602 */
 static CUresult run_cublasSetEmulationStrategy(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSetEmulationStrategy *body = (const void *)r->body;
@@ -5211,7 +4946,6 @@ static CUresult run_cublasSetEmulationStrategy(struct worker *w, struct request 
 			(cublasEmulationStrategy_t)body->emulationStrategy));
 }
 
-/* call 1603 */
 static CUresult run_cublasSetEmulationSpecialValuesSupport(struct worker *w, struct request *r)
 {
 	const struct wire_cublasSetEmulationSpecialValuesSupport *body = (const void *)r->body;
@@ -5224,7 +4958,6 @@ static CUresult run_cublasSetEmulationSpecialValuesSupport(struct worker *w, str
 			served->handle, (cudaEmulationSpecialValuesSupport)body->mask));
 }
 
-/* call 1604 */
 static CUresult run_cublasSetFixedPointEmulationMantissaControl(struct worker *w,
 		struct request *r)
 {
@@ -5239,7 +4972,6 @@ static CUresult run_cublasSetFixedPointEmulationMantissaControl(struct worker *w
 			served->handle, (cudaEmulationMantissaControl)body->mantissaControl));
 }
 
-/* call 1605 */
 static CUresult run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct worker *w,
 		struct request *r)
 {
@@ -5255,7 +4987,6 @@ static CUresult run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct worke
 			served->handle, body->maxMantissaBitCount));
 }
 
-/* call 1606 */
 static CUresult run_cublasSetFixedPointEmulationMantissaBitOffset(struct worker *w,
 		struct request *r)
 {
@@ -5271,7 +5002,6 @@ static CUresult run_cublasSetFixedPointEmulationMantissaBitOffset(struct worker 
 			served->handle, body->mantissaBitOffset));
 }
 
-/* call 1607 */
 static CUresult run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct worker *w,
 		struct request *r)
 {
@@ -5281,7 +5011,8 @@ static CUresult run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct w
 	const struct cublas_library *lib = served ? served->library : NULL;
 	int status;
 
-	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMantissaBitCountPointer)
+	if (!lib || worker_refused(r) ||
+		!lib->cublasSetFixedPointEmulationMantissaBitCountPointer)
 		return plain_lacks(w, r, served,
 			"cublasSetFixedPointEmulationMantissaBitCountPointer");
 	status = lib->cublasSetFixedPointEmulationMantissaBitCountPointer(served->handle,

@@ -652,7 +652,9 @@ uint64_t serve_overtaking(uint16_t op, const void *frame, uint32_t bytes)
 
 		if (bytes < sizeof(*body))
 			return 0;
-		return body->scope == SYNC_NONE ? UINT64_MAX : body->scope == SYNC_STREAM ? body->handle : 0;
+		return body->scope == SYNC_NONE ? UINT64_MAX
+			: body->scope == SYNC_STREAM ? body->handle
+			: 0;
 	}
 	case OP_vcudaMirrorWait: return SERVE_OVERTAKES;
 	default: return 0;

@@ -40,7 +40,6 @@ const struct plain_library cudnn_plain = {
 	.set_stream = set_stream,
 };
 
-/* post 2499 */
 static CUresult run_cudnnDestroy(struct worker *w, struct request *r)
 {
 	const struct wire_cudnnDestroy *body = (const void *)r->body;

@@ -49,7 +49,6 @@ void curand_forget(uint16_t context)
 	plain_forget(&curand_plain, context);
 }
 
-/* call 2500 */
 static CUresult run_curandCreateGenerator(struct worker *w, struct request *r)
 {
 	const struct wire_curandCreateGenerator *body = (const void *)r->body;
@@ -65,7 +64,6 @@ static CUresult run_curandCreateGenerator(struct worker *w, struct request *r)
 	return plain_bind(w, r, &curand_plain, lib, status, handle, body->state.handle, false);
 }
 
-/* call 2501 */
 static CUresult run_curandCreateGeneratorHost(struct worker *w, struct request *r)
 {
 	const struct wire_curandCreateGeneratorHost *body = (const void *)r->body;
@@ -81,7 +79,6 @@ static CUresult run_curandCreateGeneratorHost(struct worker *w, struct request *
 	return plain_bind(w, r, &curand_plain, lib, status, handle, body->state.handle, true);
 }
 
-/* post 2502 */
 static CUresult run_curandDestroyGenerator(struct worker *w, struct request *r)
 {
 	const struct wire_curandDestroyGenerator *body = (const void *)r->body;
@@ -89,7 +86,6 @@ static CUresult run_curandDestroyGenerator(struct worker *w, struct request *r)
 	return plain_close(w, r, &curand_plain, body->state.handle);
 }
 
-/* learned 2503 */
 static CUresult run_curandSetPseudoRandomGeneratorSeed(struct worker *w, struct request *r)
 {
 	const struct wire_curandSetPseudoRandomGeneratorSeed *body = (const void *)r->body;
@@ -102,7 +98,6 @@ static CUresult run_curandSetPseudoRandomGeneratorSeed(struct worker *w, struct 
 			served->handle, body->seed));
 }
 
-/* learned 2504 */
 static CUresult run_curandSetGeneratorOffset(struct worker *w, struct request *r)
 {
 	const struct wire_curandSetGeneratorOffset *body = (const void *)r->body;
@@ -115,7 +110,6 @@ static CUresult run_curandSetGeneratorOffset(struct worker *w, struct request *r
 			body->offset));
 }
 
-/* learned 2505 */
 static CUresult run_curandSetGeneratorOrdering(struct worker *w, struct request *r)
 {
 	const struct wire_curandSetGeneratorOrdering *body = (const void *)r->body;
@@ -128,7 +122,6 @@ static CUresult run_curandSetGeneratorOrdering(struct worker *w, struct request 
 			(curandOrdering_t)body->order));
 }
 
-/* learned 2506 */
 static CUresult run_curandSetQuasiRandomGeneratorDimensions(struct worker *w, struct request *r)
 {
 	const struct wire_curandSetQuasiRandomGeneratorDimensions *body = (const void *)r->body;
@@ -141,7 +134,6 @@ static CUresult run_curandSetQuasiRandomGeneratorDimensions(struct worker *w, st
 			served->handle, body->num_dimensions));
 }
 
-/* learned 2507 */
 static CUresult run_curandGenerate(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerate *body = (const void *)r->body;
@@ -156,7 +148,6 @@ static CUresult run_curandGenerate(struct worker *w, struct request *r)
 			body->num));
 }
 
-/* learned 2508 */
 static CUresult run_curandGenerateLongLong(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateLongLong *body = (const void *)r->body;
@@ -171,7 +162,6 @@ static CUresult run_curandGenerateLongLong(struct worker *w, struct request *r)
 			body->num));
 }
 
-/* learned 2509 */
 static CUresult run_curandGenerateUniform(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateUniform *body = (const void *)r->body;
@@ -185,7 +175,6 @@ static CUresult run_curandGenerateUniform(struct worker *w, struct request *r)
 			body->num));
 }
 
-/* learned 2510 */
 static CUresult run_curandGenerateUniformDouble(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateUniformDouble *body = (const void *)r->body;
@@ -199,7 +188,6 @@ static CUresult run_curandGenerateUniformDouble(struct worker *w, struct request
 			outputPtr, body->num));
 }
 
-/* learned 2511 */
 static CUresult run_curandGenerateNormal(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateNormal *body = (const void *)r->body;
@@ -213,7 +201,6 @@ static CUresult run_curandGenerateNormal(struct worker *w, struct request *r)
 			body->n, body->mean, body->stddev));
 }
 
-/* learned 2512 */
 static CUresult run_curandGenerateNormalDouble(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateNormalDouble *body = (const void *)r->body;
@@ -227,7 +214,6 @@ static CUresult run_curandGenerateNormalDouble(struct worker *w, struct request 
 			outputPtr, body->n, body->mean, body->stddev));
 }
 
-/* learned 2513 */
 static CUresult run_curandGenerateLogNormal(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateLogNormal *body = (const void *)r->body;
@@ -241,7 +227,6 @@ static CUresult run_curandGenerateLogNormal(struct worker *w, struct request *r)
 			outputPtr, body->n, body->mean, body->stddev));
 }
 
-/* learned 2514 */
 static CUresult run_curandGenerateLogNormalDouble(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateLogNormalDouble *body = (const void *)r->body;
@@ -255,7 +240,6 @@ static CUresult run_curandGenerateLogNormalDouble(struct worker *w, struct reque
 			outputPtr, body->n, body->mean, body->stddev));
 }
 
-/* learned 2517 */
 static CUresult run_curandGeneratePoisson(struct worker *w, struct request *r)
 {
 	const struct wire_curandGeneratePoisson *body = (const void *)r->body;
@@ -270,7 +254,6 @@ static CUresult run_curandGeneratePoisson(struct worker *w, struct request *r)
 			body->n, body->lambda));
 }
 
-/* learned 2518 */
 static CUresult run_curandGeneratePoissonMethod(struct worker *w, struct request *r)
 {
 	const struct wire_curandGeneratePoissonMethod *body = (const void *)r->body;
@@ -285,7 +268,6 @@ static CUresult run_curandGeneratePoissonMethod(struct worker *w, struct request
 			outputPtr, body->n, body->lambda, (curandMethod_t)body->method));
 }
 
-/* learned 2519 */
 static CUresult run_curandGenerateSeeds(struct worker *w, struct request *r)
 {
 	const struct wire_curandGenerateSeeds *body = (const void *)r->body;

@@ -275,6 +275,7 @@ def asked_of_frames(api):
 def one_case(entry, value, none):
     if "body->" not in value:
         return f"\tcase OP_{entry.name}: return {value};\n"
+    value = value.replace(" : ", "\n\t\t\t: ") if len(value) > text.WIDTH - 30 else value
     out = f"\tcase OP_{entry.name}: {{\n\t\tconst struct wire_{entry.name} *body = frame;\n\n"
     return out + f"\t\tif (bytes < sizeof(*body))\n\t\t\treturn {none};\n\t\treturn {value};\n\t}}\n"
 

@@ -400,9 +400,8 @@ def serve_create(api, e):
 
 def serve_one(api, e):
     f = e.family
-    out = f"/* {e.verb} {e.op} */\n"
-    out += text.prototype("static CUresult", f"run_{e.name}",
-                          ["struct worker *w", "struct request *r"], "\n{\n")
+    out = text.prototype("static CUresult", f"run_{e.name}",
+                         ["struct worker *w", "struct request *r"], "\n{\n")
     out += text.wrap(f"\tconst struct wire_{e.name} *body =", ["(const void *)r->body"], ";") + "\n"
     if marked(e, "new"):
         return out + serve_create(api, e)
@@ -429,7 +428,10 @@ def serve_one(api, e):
     answer = f"\treturn plain_answer(w, r, served, lib->{e.name}("
     apart = after or text.columns(answer) > text.WIDTH
     out += "\tint status;\n" if apart else ""
-    out += f"\n{checks}\tif (!lib || worker_refused(r) || !lib->{e.name})\n" + text.wrap("\t\treturn plain_lacks(", [
+    absent = f"\tif (!lib || worker_refused(r) || !lib->{e.name})\n"
+    if text.columns(absent) > text.WIDTH:
+        absent = absent.replace("|| !lib", "||\n\t\t!lib")
+    out += f"\n{checks}{absent}" + text.wrap("\t\treturn plain_lacks(", [
         "w", "r", "served", f'"{e.name}"'], ");", "\t\t\t") + "\n"
     if not apart:
         return out + text.wrap(answer, arguments(api, e), "));", "\t\t\t") + "\n}\n\n"

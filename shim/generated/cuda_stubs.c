@@ -2038,7 +2038,7 @@ REFUSED(cuGreenCtxRecordEvent);
 REFUSED(cuGreenCtxWaitEvent);
 #undef WHY
 
-#define WHY "of CUDA 13.3, which drivers up to 13.0 lack: capture a new graph and cuGraphExecUpdate with it"
+#define WHY "of CUDA 13.3: capture a new graph and update with cuGraphExecUpdate"
 REFUSED(cuStreamBeginRecaptureToGraph);
 REFUSED(cuStreamBeginRecaptureToGraph_ptsz);
 #undef WHY

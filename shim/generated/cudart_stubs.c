@@ -1334,7 +1334,7 @@ REFUSED(cudaMemGetLocationInfo)
 #endif
 #undef WHY
 
-#define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate does the same for the current context"
+#define WHY "of CUDA 13.5: cudaGraphConditionalHandleCreate, of the current context"
 #if VCUDA_ABI == 13
 REFUSED(cudaGraphConditionalHandleCreate_v2)
 #endif
@@ -1346,7 +1346,7 @@ REFUSED(cudaDevSmResourceSplit)
 #endif
 #undef WHY
 
-#define WHY "of CUDA 13.5, which drivers up to 13.0 lack: capture a new graph and cudaGraphExecUpdate with it"
+#define WHY "of CUDA 13.5: capture a new graph and update with cudaGraphExecUpdate"
 #if VCUDA_ABI == 13
 REFUSED(cudaStreamBeginRecaptureToGraph)
 REFUSED(cudaStreamBeginRecaptureToGraph_ptsz)
