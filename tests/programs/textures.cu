@@ -91,6 +91,7 @@ struct setting {
 	enum kind kind;
 	cudaTextureAddressMode mode;
 	bool linear, normalized;
+	bool beyond; /* the mode is also that of dimensions the texture does not have */
 };
 
 static int index_of(int i, int n, cudaTextureAddressMode mode)
@@ -178,7 +179,12 @@ static void expect(
 
 	v[1] = v[2] = v[3] = 0;
 	switch (s.kind) {
-	case ONE: v[0] = sample(m, s, at, 1, 0); break;
+	case ONE:
+		v[0] = sample(m, s, at, 1, 0);
+		/* The filter sees a row of two dimensions, at 0: halfway to what is before. */
+		if (s.beyond && s.linear && s.mode == cudaAddressModeBorder)
+			v[0] = (v[0] + (double)BORDER) / 2;
+		break;
 	case THREE: v[0] = sample(m, s, at, 3, 0); break;
 	case ONE_LAYERED: v[0] = sample(m, s, at, 1, p.layer); break;
 	case TWO_LAYERED: v[0] = sample(m, s, at, 2, p.layer); break;
@@ -441,16 +447,17 @@ static void check(const texture &t, const setting &s)
 {
 	std::string name = std::string(kind_names[s.kind]) + "/" + mode_names[s.mode] + "/" +
 			   (s.linear ? "linear" : "point") +
-			   (s.normalized ? "/normalized" : "");
+			   (s.normalized ? "/normalized" : "") + (s.beyond ? "/beyond" : "");
 	std::vector<place> places = places_of(t, s);
 	std::vector<float> values;
 	std::vector<float4> got;
 	cudaTextureDesc desc = {};
 	cudaTextureObject_t object;
 	double within = s.linear && s.kind != GATHER ? RANGE / 256.0 : 0;
+	int dims = s.kind == ONE || s.kind == ONE_LAYERED ? 1 : s.kind == THREE ? 3 : 2;
 
 	for (int k = 0; k < 3; k++)
-		desc.addressMode[k] = s.mode;
+		desc.addressMode[k] = k < dims || s.beyond ? s.mode : cudaAddressModeClamp;
 	desc.filterMode = s.linear ? cudaFilterModeLinear : cudaFilterModePoint;
 	desc.normalizedCoords = s.normalized;
 	desc.mipmapFilterMode = s.linear ? cudaFilterModeLinear : cudaFilterModePoint;
@@ -486,7 +493,7 @@ static void every_setting(enum kind kind)
 		for (int linear = 0; linear < 2; linear++)
 			for (int normalized = 0; normalized < 2; normalized++) {
 				setting s = {kind, (cudaTextureAddressMode)mode, linear != 0,
-					normalized != 0};
+					normalized != 0, false};
 
 				/* Only what is normalised can go round. */
 				if (!normalized && mode != cudaAddressModeClamp &&
@@ -502,6 +509,9 @@ static void every_setting(enum kind kind)
 					continue;
 				check(t, s);
 			}
+	if (kind == ONE)
+		for (int linear = 0; linear < 2; linear++)
+			check(t, {ONE, cudaAddressModeBorder, linear != 0, false, true});
 	texture_free(&t);
 }
 

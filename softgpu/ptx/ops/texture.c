@@ -287,6 +287,10 @@ static bool sample(const struct ptx_texture *t, const struct ptx_fetch *fetch,
 	for (uint32_t k = 0; k < fetch->dims; k++)
 		axes[k] =
 			axis(t, fetch->cube, place->c[k], size[k], k, linear, place->offset[k]);
+	/* An H200 filters one dimension as a row of two, at 0: halfway to what is before that
+	 * row, and only a border is not the row again. */
+	if (fetch->dims == 1 && linear && t->address[1] == PTX_BORDER)
+		axes[1] = (struct axis){.i = {-1, 0}, .weight = 128};
 	if (t->layers)
 		axes[2].i[0] = axes[2].i[1] = place->layer < 0 ? 0
 					      : place->layer >= (int64_t)level->depth
