@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Copies with arrays.  Those with the app's memory go in rows like all others (copy.c); here
- * are those that stay on the device, and CUDA's one-dimensional forms, which may begin in the
- * middle of a row and end in that of another.
+ * are those that stay on the device, and CUDA's one-dimensional forms.
  */
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -50,63 +49,34 @@ CUresult copy_array_inside(const struct shape *s, uint64_t stream)
 
 /* ---- bytes in a row ---- */
 
-/* How many of N bytes from there on lie in one row. */
-static size_t end_rest(const struct copy_end *end, size_t n)
+/* What goes past the first row does not fit: a row of a plane does not go on in the next. */
+static bool end_holds(const struct copy_end *end, size_t n)
 {
-	size_t rest = end->array ? end->array->level.row - end->at % end->array->level.row : n;
+	size_t row = end->array ? end->array->level.row : 0;
 
-	return n < rest ? n : rest;
-}
-
-/* Rows of so many bytes follow each other there. */
-static bool end_rows(const struct copy_end *end, size_t width)
-{
-	return !end->array || end->array->level.row == width;
-}
-
-/* The N bytes at an end, which end_run() allows, as one side of a copy. */
-static void end_side(const struct copy_end *end, size_t n, size_t width, enum side *side,
-	uint64_t *at, size_t *pitch, size_t *slice, const struct array **array)
-{
-	*side = end->side;
-	*array = end->array;
-	*at = end->array ? end->at % end->array->level.row : end->at;
-	*pitch = end->array ? end->at / end->array->level.row : width;
-	*slice = end->array ? 0 : n;
+	return !end->array || (end->at <= row && n <= row - end->at);
 }
 
 CUresult copy_array_flat(
 	struct copy_end dst, struct copy_end src, size_t n, CUstream stream, bool async)
 {
-	const struct array *arrays[2] = {dst.array, src.array};
-	CUresult status = CUDA_SUCCESS;
+	struct shape s = {.src_side = src.side,
+		.src = src.at,
+		.src_pitch = src.array ? 0 : n,
+		.src_slice = src.array ? 0 : n,
+		.src_array = src.array,
+		.dst_side = dst.side,
+		.dst = dst.at,
+		.dst_pitch = dst.array ? 0 : n,
+		.dst_slice = dst.array ? 0 : n,
+		.dst_array = dst.array,
+		.width = n,
+		.height = 1,
+		.depth = 1};
 
-	for (int i = 0; i < 2; i++) {
-		const struct copy_end *end = i ? &src : &dst;
-
-		if (end->side != SIDE_ARRAY)
-			continue;
-		if (!arrays[i])
-			return CUDA_ERROR_INVALID_HANDLE;
-		if (end->at > arrays[i]->level.row * arrays[i]->level.rows ||
-			n > arrays[i]->level.row * arrays[i]->level.rows - end->at)
-			return CUDA_ERROR_INVALID_VALUE;
-	}
-	while (n && !status) {
-		size_t run = end_rest(&dst, n), other = end_rest(&src, n);
-		struct shape s = {.width = run < other ? run : other, .height = 1, .depth = 1};
-
-		if (end_rows(&dst, s.width) && end_rows(&src, s.width))
-			s.height = n / s.width;
-		run = s.width * s.height;
-		end_side(&src, run, s.width, &s.src_side, &s.src, &s.src_pitch, &s.src_slice,
-			&s.src_array);
-		end_side(&dst, run, s.width, &s.dst_side, &s.dst, &s.dst_pitch, &s.dst_slice,
-			&s.dst_array);
-		status = copy_shape(&s, stream, async);
-		dst.at += run;
-		src.at += run;
-		n -= run;
-	}
-	return status;
+	if ((src.side == SIDE_ARRAY && !src.array) || (dst.side == SIDE_ARRAY && !dst.array))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!end_holds(&src, n) || !end_holds(&dst, n))
+		return CUDA_ERROR_INVALID_VALUE;
+	return n ? copy_shape(&s, stream, async) : CUDA_SUCCESS;
 }

@@ -40,7 +40,7 @@ CUresult copy_batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *
 	unsigned long long flags, CUstream stream);
 CUresult copy_with_attributes(CUdeviceptr dst, CUdeviceptr src, size_t n,
 	const CUmemcpyAttributes *attr, CUstream stream);
-/* One end of a copy of bytes in a row: an address, or an offset in an array's rows. */
+/* One end of a copy of bytes in a row: an address, or an offset in an array's first row. */
 struct copy_end {
 	enum side side;
 	uint64_t at;

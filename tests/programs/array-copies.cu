@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Copies between arrays, device memory and host memory: rows, boxes, bytes that go on from row
- * to row, levels, in streams, captured and as nodes of a graph; what does not fit is refused.
+/* Copies between arrays, device memory and host memory: bytes, rows, boxes, levels, in
+ * streams, captured and as nodes of a graph; what does not fit is refused.
  */
 #include "driver.h"
 
@@ -39,13 +39,14 @@ static void same(const std::vector<int> &got, const std::vector<int> &want)
 		CHECK_EQ_AT((long long)i, got[i], want[i]);
 }
 
-/* Bytes from the middle of one row to that of another. */
-static void bytes(cudaArray_t array, cudaArray_t other)
+/* Bytes of one-dimensional arrays. */
+static void bytes(cudaArray_t plane)
 {
-	std::vector<int> base = numbers(W * H, 0), in = numbers(3 * W + 7, 5000), want = base;
-	std::vector<int> out(in.size(), -1);
-	size_t at = 2 * W + 11, n = in.size() * 4;
-	CUarray a = (CUarray)array, b = (CUarray)other;
+	std::vector<int> base = numbers(W, 0), in = numbers(17, 5000), want = base;
+	std::vector<int> out(in.size(), -1), wide = numbers(3 * W + 7, 5000);
+	size_t at = 11, n = in.size() * 4;
+	cudaArray_t array, other;
+	CUarray a, b;
 	CUdeviceptr device;
 	ENTRY(cuMemcpyHtoA);
 	ENTRY(cuMemcpyAtoH);
@@ -53,12 +54,15 @@ static void bytes(cudaArray_t array, cudaArray_t other)
 	ENTRY(cuMemcpyDtoA);
 	ENTRY(cuMemcpyAtoA);
 
-	CUDA(cudaMemcpy2DToArray(
-		array, 0, 0, base.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
+	CUDA(cudaMallocArray(&array, &ints, W));
+	CUDA(cudaMallocArray(&other, &ints, W));
+	a = (CUarray)array;
+	b = (CUarray)other;
+	DRIVER(p_cuMemcpyHtoA(a, 0, base.data(), W * 4));
 	for (size_t i = 0; i < in.size(); i++)
 		want[at + i] = in[i];
 	DRIVER(p_cuMemcpyHtoA(a, at * 4, in.data(), n));
-	same(contents(array, W, H, 1), want);
+	same(contents(array, W, 1, 1), want);
 	DRIVER(p_cuMemcpyAtoH(out.data(), a, at * 4, n));
 	same(out, in);
 
@@ -66,22 +70,25 @@ static void bytes(cudaArray_t array, cudaArray_t other)
 	DRIVER(p_cuMemcpyAtoD(device, a, at * 4, n));
 	CUDA(cudaMemcpy(out.data(), (void *)device, n, cudaMemcpyDeviceToHost));
 	same(out, in);
-	CUDA(cudaMemcpy2DToArray(
-		other, 0, 0, base.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
+	DRIVER(p_cuMemcpyHtoA(b, 0, base.data(), W * 4));
 	DRIVER(p_cuMemcpyDtoA(b, at * 4, device, n));
-	same(contents(other, W, H, 1), want);
+	same(contents(other, W, 1, 1), want);
 	CUDA(cudaFree((void *)device));
 
-	/* From another place in the row than it goes to. */
+	/* From another place than it goes to. */
 	want = base;
 	for (size_t i = 0; i < in.size(); i++)
 		want[5 + i] = in[i];
-	CUDA(cudaMemcpy2DToArray(
-		other, 0, 0, base.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
+	DRIVER(p_cuMemcpyHtoA(b, 0, base.data(), W * 4));
 	DRIVER(p_cuMemcpyAtoA(b, 5 * 4, a, at * 4, n));
-	same(contents(other, W, H, 1), want);
+	same(contents(other, W, 1, 1), want);
 
-	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuMemcpyHtoA(a, W * H * 4 - 4, in.data(), 8));
+	/* Past the end; from row to row of a plane, which has room for it. */
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuMemcpyHtoA(a, W * 4 - 4, in.data(), 8));
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+		p_cuMemcpyHtoA((CUarray)plane, (2 * W + 11) * 4, wide.data(), wide.size() * 4));
+	CUDA(cudaFreeArray(array));
+	CUDA(cudaFreeArray(other));
 }
 
 static void rectangles(cudaArray_t array, cudaArray_t other, cudaStream_t stream)
@@ -312,7 +319,7 @@ int main()
 	CUDA(cudaStreamCreate(&stream));
 	CUDA(cudaMallocArray(&array, &ints, W, H));
 	CUDA(cudaMallocArray(&other, &ints, W, H));
-	bytes(array, other);
+	bytes(array);
 	rectangles(array, other, stream);
 	boxes();
 	large(stream);
