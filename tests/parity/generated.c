@@ -164,6 +164,12 @@ uint64_t shim_stream(struct shim_call *call, CUstream stream)
 	return shim_handle(call, stream, KIND_CUstream);
 }
 
+uint64_t shim_address(struct shim_call *call, uint64_t address)
+{
+	(void)call;
+	return address;
+}
+
 uint64_t shim_function(struct shim_call *call, CUfunction function)
 {
 	return shim_handle(call, function, KIND_CUfunction);
