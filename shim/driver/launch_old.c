@@ -165,8 +165,9 @@ static CUresult launch_list_check(const CUDA_LAUNCH_PARAMS *list, unsigned count
 		CUresult status;
 
 		if (!list[i].hStream || list[i].hStream == CU_STREAM_LEGACY ||
-			list[i].hStream == CU_STREAM_PER_THREAD ||
-			!launch_alike(&list[0], &list[i]))
+			list[i].hStream == CU_STREAM_PER_THREAD)
+			return CUDA_ERROR_INVALID_HANDLE;
+		if (!launch_alike(&list[0], &list[i]))
 			return CUDA_ERROR_INVALID_VALUE;
 		status = cuStreamGetDevice(list[i].hStream, &device);
 		for (unsigned j = 0; !status && j < i; j++) {

@@ -114,7 +114,8 @@ static void list_of_one(void)
 	params.blockDimY = params.blockDimZ = 1;
 	params.kernelParams = args;
 	/* Not in the default stream. */
-	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuLaunchCooperativeKernelMultiDevice(&params, 1, 0));
+	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE,
+		p_cuLaunchCooperativeKernelMultiDevice(&params, 1, 0));
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuLaunchCooperativeKernelMultiDevice(NULL, 1, 0));
 	params.hStream = stream;
 	DRIVER(p_cuLaunchCooperativeKernelMultiDevice(&params, 1, 0));
