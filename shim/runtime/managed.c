@@ -31,7 +31,9 @@ cudaError_t hand_cudaMallocManaged(void **devPtr, size_t size, unsigned int flag
 
 	if (!devPtr)
 		return cudaErrorInvalidValue;
-	error = RUNTIME_DRIVER(cuMemAllocManaged(&address, size, flags));
+	/* The driver refuses to allocate nothing, NVIDIA's runtime does not. */
+	error = size ? RUNTIME_DRIVER(cuMemAllocManaged(&address, size, flags))
+		     : runtime_enter();
 	if (!error)
 		*devPtr = (void *)address;
 	return error;

@@ -81,7 +81,9 @@ int main()
 
 	if (!device_attribute(cudaDevAttrManagedMemory))
 		SKIP("no managed memory");
-	CUDA_IS(cudaErrorInvalidValue, cudaMallocManaged(&data, 0));
+	data = NULL;
+	CUDA(cudaMallocManaged(&data, 0));
+	CUDA(cudaFree(data));
 	CUDA_IS(cudaErrorInvalidValue, cudaMallocManaged(&data, 4, 7));
 	(void)cudaGetLastError();
 	CUDA(cudaMallocManaged(&data, n * sizeof(int)));
