@@ -17,6 +17,7 @@
 /* A node's parameters as the driver wants them. */
 struct node_params {
 	CUDA_KERNEL_NODE_PARAMS kernel;
+	void **kernel_params; /* malloc'ed; NULL: the block goes as EXTRA */
 	void *extra[5];
 	size_t param_bytes;
 	CUDA_MEMCPY3D copy;
@@ -42,6 +43,31 @@ static const void *params_of(struct request *r, const void *bytes, uint32_t n, s
 	return zeros;
 }
 
+/* A pointer to each of the kernel's parameters within their BLOCK; NULL where the driver does
+ * not say where they are, or they are not all in it. */
+static void **kernel_pointers(
+	struct worker *w, CUfunction function, const unsigned char *block, size_t bytes)
+{
+	size_t count = 0, offset, size;
+	void **pointers;
+
+	if (!bytes || !w->cuda.cuFuncGetParamInfo)
+		return NULL;
+	pointers = calloc(bytes, sizeof(*pointers)); /* none is smaller than a byte */
+	while (pointers && !w->cuda.cuFuncGetParamInfo(function, count, &offset, &size)) {
+		if (count == bytes || offset > bytes || size > bytes - offset) {
+			count = 0;
+			break;
+		}
+		pointers[count++] = (void *)(uintptr_t)(block + offset);
+	}
+	if (count)
+		return pointers;
+	free(pointers);
+	return NULL;
+}
+
+/* Pointers where that can be: a node with a block cannot be made a cooperative one. */
 static void params_kernel(struct worker *w, struct request *r, const unsigned char *bytes,
 	uint32_t n, struct node_params *p)
 {
@@ -66,8 +92,13 @@ static void params_kernel(struct worker *w, struct request *r, const unsigned ch
 		.blockDimY = k->block[1],
 		.blockDimZ = k->block[2],
 		.sharedMemBytes = k->shared,
-		.extra = p->param_bytes ? p->extra : NULL,
 	};
+	if (worker_refused(r))
+		return;
+	p->kernel_params =
+		kernel_pointers(w, p->kernel.func, bytes + sizeof(*k), p->param_bytes);
+	p->kernel.kernelParams = p->kernel_params;
+	p->kernel.extra = p->param_bytes && !p->kernel_params ? p->extra : NULL;
 }
 
 static void params_fill(
@@ -150,6 +181,7 @@ static void params_read(struct worker *w, struct request *r, uint32_t type,
 static void params_free(struct node_params *p)
 {
 	free(p->batch.paramArray);
+	free(p->kernel_params);
 }
 
 /* GRAPH is AROUND, or somewhere inside of it. */
