@@ -558,8 +558,8 @@ cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 
 cudaError_t hand_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hSrc, cudaGraphNode_t hDst)
 {
-	return RUNTIME_DRIVER(cuGraphKernelNodeCopyAttributes((CUgraphNode)hDst,
-		(CUgraphNode)hSrc));
+	return RUNTIME_DRIVER(cuGraphKernelNodeCopyAttributes((CUgraphNode)hSrc,
+		(CUgraphNode)hDst));
 }
 #endif
 #if VCUDA_ABI == 13
@@ -775,18 +775,6 @@ cudaError_t hand_cudaGraphNodeFindInClone(cudaGraphNode_t *pNode, cudaGraphNode_
 {
 	return RUNTIME_DRIVER(cuGraphNodeFindInClone((CUgraphNode *)pNode,
 		(CUgraphNode)originalNode, (CUgraph)clonedGraph));
-}
-
-_Static_assert(sizeof(enum cudaGraphNodeType) == sizeof(CUgraphNodeType), "");
-cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType)
-{
-	cudaError_t error = runtime_enter();
-
-	if (!pType)
-		return cudaErrorInvalidValue;
-	if (error)
-		return error;
-	return runtime_status(cuGraphNodeGetType((CUgraphNode)node, (CUgraphNodeType *)pType));
 }
 #if VCUDA_ABI == 13
 

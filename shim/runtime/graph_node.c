@@ -274,6 +274,25 @@ cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pH
 	return error;
 }
 
+/* As NVIDIA's: nodes of values have no type here, and conditional ones none in CUDA 12. */
+cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType)
+{
+	CUgraphNodeType type;
+	cudaError_t error = runtime_enter();
+
+	if (!pType)
+		return cudaErrorInvalidValue;
+	if (!error)
+		error = runtime_status(cuGraphNodeGetType((CUgraphNode)node, &type));
+	if (error)
+		return error;
+	if (type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ||
+		(CUDART_VERSION < 13000 && type == CU_GRAPH_NODE_TYPE_CONDITIONAL))
+		return cudaErrorUnknown;
+	*pType = (enum cudaGraphNodeType)type;
+	return cudaSuccess;
+}
+
 cudaError_t hand_cudaGraphNodeSetParams(
 	cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {

@@ -57,13 +57,10 @@ static void set_priority(cudaGraphNode_t node, int priority)
 	CUDA(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributePriority, &value));
 }
 
+/* The runtime of CUDA 12 takes the destination first too, whatever its parameters are called. */
 static cudaError_t copy_attributes(cudaGraphNode_t to, cudaGraphNode_t from)
 {
-#if CUDART_VERSION >= 13000
 	return cudaGraphKernelNodeCopyAttributes(to, from);
-#else
-	return cudaGraphKernelNodeCopyAttributes(from, to);
-#endif
 }
 
 static void kept()

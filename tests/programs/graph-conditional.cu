@@ -83,8 +83,13 @@ static cudaGraph_t *conditional(cudaGraph_t graph, const cudaGraphNode_t *after,
 	cudaGraphNodeType got;
 
 	CUDA(add_node(&node, graph, after, &params));
+#if CUDART_VERSION >= 13000
 	CUDA(cudaGraphNodeGetType(node, &got));
 	CHECK_EQ((int)got, (int)cudaGraphNodeTypeConditional);
+#else
+	CUDA_IS(cudaErrorUnknown, cudaGraphNodeGetType(node, &got));
+	(void)cudaGetLastError();
+#endif
 	CHECK(params.conditional.phGraph_out != NULL);
 	return params.conditional.phGraph_out;
 }

@@ -9,6 +9,7 @@ static ENTRY(cuGraphAddBatchMemOpNode);
 static ENTRY(cuGraphBatchMemOpNodeGetParams);
 static ENTRY(cuGraphBatchMemOpNodeSetParams);
 static ENTRY(cuGraphExecBatchMemOpNodeSetParams);
+static ENTRY(cuGraphNodeGetType);
 static ENTRY(cuStreamWriteValue32);
 static ENTRY(cuStreamWaitValue32);
 static ENTRY(cuCtxGetCurrent);
@@ -74,12 +75,16 @@ static void added()
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
 	CUgraphNode node;
-	cudaGraphNodeType type;
+	cudaGraphNodeType runtime_type;
+	CUgraphNodeType type;
 
 	CUDA(cudaMemset(data, 0, 16));
 	CUDA(cudaGraphCreate(&graph, 0));
 	DRIVER(p_cuGraphAddBatchMemOpNode(&node, (CUgraph)graph, NULL, 0, &params));
-	CUDA(cudaGraphNodeGetType((cudaGraphNode_t)node, &type));
+	/* The runtime has no name for it. */
+	CUDA_IS(cudaErrorUnknown, cudaGraphNodeGetType((cudaGraphNode_t)node, &runtime_type));
+	(void)cudaGetLastError();
+	DRIVER(p_cuGraphNodeGetType(node, &type));
 	CHECK_EQ((int)type, (int)CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
 	DRIVER(p_cuGraphBatchMemOpNodeGetParams(node, &got));
 	CHECK_EQ(got.count, 3u);
