@@ -54,7 +54,7 @@ static bool end_holds(const struct copy_end *end, size_t n)
 {
 	size_t row = end->array ? end->array->level.row : 0;
 
-	return !end->array || (end->at <= row && n <= row - end->at);
+	return !end->array || !n || (end->at <= row && n <= row - end->at);
 }
 
 CUresult copy_array_flat(

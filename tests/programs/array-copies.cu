@@ -83,6 +83,8 @@ static void bytes(cudaArray_t plane)
 	DRIVER(p_cuMemcpyAtoA(b, 5 * 4, a, at * 4, n));
 	same(contents(other, W, 1, 1), want);
 
+	/* Nothing, wherever that is. */
+	DRIVER(p_cuMemcpyHtoA(a, 2 * W * 4, in.data(), 0));
 	/* Past the end; from row to row of a plane, which has room for it. */
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuMemcpyHtoA(a, W * 4 - 4, in.data(), 8));
 	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
