@@ -50,7 +50,8 @@ struct mirror_view {
 struct mirror_runs {
 	unsigned char *to;
 	uint32_t room, used;
-	bool full; /* something did not fit */
+	uint32_t singles, flags; /* where runs of single words, and of those flags, begin */
+	bool full;		 /* something did not fit */
 };
 
 static inline size_t mirror_run_bytes(uint32_t words)
@@ -248,7 +249,8 @@ struct mirror_cursor {
 };
 
 /* Gathers what differs: long runs, then single words, then what may be flags. `full`: look
- * again; never after a look from the start that fitted. */
+ * again; never after a look from the start that fitted. Flags come along only if nothing that
+ * they may announce is left for a later look. */
 static inline void mirror_gather(struct mirror_runs *runs, const struct mirror_view *views,
 	size_t count, struct mirror_cursor *cursor)
 {
@@ -276,28 +278,101 @@ static inline void mirror_gather(struct mirror_runs *runs, const struct mirror_v
 			if (enough)
 				*cursor = at;
 		}
-	for (enum mirror_pass pass = MIRROR_SINGLE; pass < MIRROR_PASSES && !runs->full; pass++)
-		for (size_t i = 0; i < pages && !runs->full; i++)
-			mirror_page(runs, &views[changed[i].view],
-				(size_t)changed[i].page * MIRROR_PAGE, pass);
+	runs->singles = runs->used;
+	for (size_t i = 0; i < pages && !runs->full; i++)
+		mirror_page(runs, &views[changed[i].view],
+			(size_t)changed[i].page * MIRROR_PAGE, MIRROR_SINGLE);
+	runs->flags = runs->used;
+	if (whole && enough && !runs->used)
+		*cursor = (struct mirror_cursor){0, 0}; /* there are but flags so far */
+	else if (!whole || enough)
+		pages = 0;
+	for (size_t i = 0; i < pages && !runs->full; i++)
+		mirror_page(runs, &views[changed[i].view],
+			(size_t)changed[i].page * MIRROR_PAGE, MIRROR_FLAGS);
 	runs->full = runs->full || enough || !whole;
+}
+
+/* Looks for a word in the runs in [*at, end), by address, where the last one left off. False:
+ * it is not there; else its value and mask are put behind the head of the run SINGLE. */
+static inline bool mirror_seen(
+	const unsigned char *runs, uint32_t *at, uint32_t end, unsigned char *single)
+{
+	struct mirror_run want, run;
+
+	memcpy(&want, single, sizeof(want));
+	for (; *at < end; *at += (uint32_t)mirror_run_bytes(run.words)) {
+		const unsigned char *values = runs + *at + sizeof(run);
+		uint64_t word;
+
+		memcpy(&run, runs + *at, sizeof(run));
+		if (run.address > want.address)
+			return false;
+		word = (want.address - run.address) / 8;
+		if (word >= run.words)
+			continue;
+		memcpy(single + sizeof(want), values + word * 8, 8);
+		single[sizeof(want) + 8] = values[(size_t)run.words * 8 + word];
+		return true;
+	}
+	return false;
+}
+
+/* Of the single words of NOW in [from, end), only those that the look BEFORE saw, and as they
+ * were then; they move to *to. */
+static inline void mirror_hold_back(struct mirror_runs *now, uint32_t from, uint32_t end,
+	uint32_t *to, const struct mirror_runs *before)
+{
+	const uint32_t size = (uint32_t)mirror_run_bytes(1);
+	uint32_t at[MIRROR_PASSES] = {0, before->singles, before->flags};
+
+	for (; from < end; from += size) {
+		unsigned char *single = now->to + from;
+
+		if (!mirror_seen(before->to, &at[0], before->singles, single) &&
+			!mirror_seen(before->to, &at[1], before->flags, single) &&
+			!mirror_seen(before->to, &at[2], before->used, single))
+			continue;
+		memmove(now->to + *to, single, size);
+		*to += size;
+	}
 }
 
 /* The same for memory that somebody writes meanwhile: until two looks see the same. Then what
  * was written before a word that is in it is in it too. A writer that never rests is not waited
- * for. SPARE: as much room as RUNS has. */
+ * for: of the last three looks the first says what the flags are, the second the single words,
+ * and the third the rest, so that what was written before any of them has been seen. What was
+ * there before the call is in it in any case. SPARE: as much room as RUNS has. */
 static inline void mirror_gather_settled(struct mirror_runs *runs, unsigned char *spare,
 	const struct mirror_view *views, size_t count, struct mirror_cursor *cursor)
 {
+	enum { LOOKS = 8 };
 	struct mirror_runs again = {.to = spare, .room = runs->room};
+	const struct mirror_cursor start = *cursor;
 
 	mirror_gather(runs, views, count, cursor);
-	for (int look = 0; look < 8 && runs->used && !runs->full; look++) {
+	for (int look = 1; look <= LOOKS; look++) {
+		if (!runs->used || (runs->full && runs->flags == runs->used))
+			return;
+		*cursor = start;
 		mirror_gather(&again, views, count, cursor);
 		if (again.used == runs->used && !memcmp(again.to, runs->to, again.used))
 			return;
+		if (look >= LOOKS - 1) {
+			uint32_t flags = again.flags, to = flags;
+
+			if (look == LOOKS) {
+				to = again.singles;
+				mirror_hold_back(&again, again.singles, flags, &to, runs);
+				again.flags = to;
+			}
+			mirror_hold_back(&again, flags, again.used, &to, runs);
+			again.used = to;
+		}
 		memcpy(runs->to, again.to, again.used);
 		runs->used = again.used;
+		runs->singles = again.singles;
+		runs->flags = again.flags;
 		runs->full = again.full;
 	}
 }

@@ -3,14 +3,18 @@
  * What keeps host memory and its mirror in step (protocol/wire/mirror.h): two sides in one
  * process, their runs carried by hand, also broken ones.
  */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/wait.h"
 #include "protocol/wire/mirror.h"
 
 #define PAGES 8
@@ -164,6 +168,94 @@ static void flags_come_last(void **state)
 	assert_int_equal(last_run(), AT + 64);
 }
 
+/* More than a frame, and the flag in the last page: while the frames are on their way, what is
+ * behind the flag may change in pages that have been looked at. */
+static void a_flag_waits_for_the_look_that_is_all(void **state)
+{
+	struct mirror_runs runs = {.to = frame, .room = 8192};
+	struct mirror_cursor cursor = {0, 0};
+
+	(void)state;
+	memset(host.live, 1, BYTES - MIRROR_PAGE);
+	do {
+		mirror_gather_settled(&runs, spare, host.views, 2, &cursor);
+		mirror_sent(&runs, host.views, 2);
+		assert_true(mirror_take(frame, runs.used, device.views, 2, false));
+		if (cursor.view == 1 && !host.live[BYTES - 8]) {
+			memset(host.live, 2, 4000);
+			host.live[BYTES - 8] = 1;
+		}
+		if (device.live[BYTES - 8])
+			assert_memory_equal(host.live, device.live, 4000);
+	} while (runs.full);
+	assert_int_equal(device.live[BYTES - 8], 1);
+	in_step();
+}
+
+/* The device fills words, one after the other at about the pace of a look, so that no two looks
+ * see the same, and then sets its flag. */
+enum { WORDS = 16, TURNS = 2000, SINGLE_AT = 8192, FLAG_AT = 12288 };
+static _Atomic uint64_t look_ns;
+
+static void device_put(size_t at, uint64_t value)
+{
+	__atomic_store_n((uint64_t *)(void *)(device.live + at), value, __ATOMIC_RELEASE);
+}
+
+static void *device_writes(void *turns)
+{
+	for (uint64_t turn = 1; turn <= TURNS; turn++) {
+		for (size_t i = 0; i < WORDS; i++) {
+			uint64_t until = wait_now() + atomic_load(&look_ns) / 2 +
+					 (turn * 7 + i) % 32 * atomic_load(&look_ns) / 32;
+
+			while (wait_now() < until)
+				;
+			device_put(i * 8, turn * 1000);
+		}
+		device_put(SINGLE_AT, turn * 1000);
+		device_put(FLAG_AT, turn);
+		while (atomic_load((_Atomic uint64_t *)turns) != turn)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void data_that_never_rests_comes_before_its_flag(void **state)
+{
+	struct mirror_runs runs = {.to = frame, .room = sizeof(frame)};
+	struct mirror_cursor cursor = {0, 0};
+	_Atomic uint64_t turns = 0;
+	pthread_t writer;
+	uint64_t from = wait_now();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		device.live[i % 128] ^= 1;
+		mirror_gather(&runs, device.views, 2, &cursor);
+	}
+	memset(device.live, 0, 128);
+	atomic_store(&look_ns, (wait_now() - from) / 1000);
+	assert_int_equal(pthread_create(&writer, NULL, device_writes, &turns), 0);
+	while (atomic_load(&turns) != TURNS) {
+		uint64_t flag, word;
+
+		carry(&device, &host, sizeof(frame), true);
+		memcpy(&flag, host.live + FLAG_AT, 8);
+		memcpy(&word, host.live + SINGLE_AT, 8);
+		assert_true(word >= flag * 1000);
+		for (size_t i = 0; i < WORDS; i++) {
+			uint64_t data;
+
+			memcpy(&data, host.live + i * 8, 8);
+			assert_true(data >= flag * 1000);
+		}
+		atomic_store(&turns, flag);
+	}
+	pthread_join(writer, NULL);
+	in_step();
+}
+
 static void broken_runs_are_refused(void **state)
 {
 	struct mirror_runs runs = {.to = frame, .room = sizeof(frame)};
@@ -203,6 +295,8 @@ int main(void)
 		cmocka_unit_test_setup(more_than_a_frame_takes_several, setup),
 		cmocka_unit_test_setup(what_is_not_sent_yet_stays, setup),
 		cmocka_unit_test_setup(flags_come_last, setup),
+		cmocka_unit_test_setup(a_flag_waits_for_the_look_that_is_all, setup),
+		cmocka_unit_test_setup(data_that_never_rests_comes_before_its_flag, setup),
 		cmocka_unit_test_setup(broken_runs_are_refused, setup),
 	};
 
