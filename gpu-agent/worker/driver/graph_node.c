@@ -67,7 +67,7 @@ static void **kernel_pointers(
 	return NULL;
 }
 
-/* Pointers where that can be: a node with a block cannot be made a cooperative one. */
+/* Pointers where that can be: CUDA asks for them where the kernel is to be cooperative. */
 static void params_kernel(struct worker *w, struct request *r, const unsigned char *bytes,
 	uint32_t n, struct node_params *p)
 {
