@@ -44,12 +44,13 @@ CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevic
 {
 	struct pointer p = pointer_look(dptr);
 
-	if (!p.device)
+	if (!p.device && !p.host)
 		return CUDA_ERROR_NOT_FOUND;
+	/* Kernels reach pinned memory at its own address. */
 	if (pbase)
-		*pbase = p.range.base;
+		*pbase = p.device ? p.range.base : (uint64_t)(uintptr_t)p.pinned.base;
 	if (psize)
-		*psize = p.range.bytes;
+		*psize = p.device ? p.range.bytes : p.pinned.bytes;
 	return CUDA_SUCCESS;
 }
 
