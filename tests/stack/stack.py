@@ -176,6 +176,8 @@ class Agent(Logged):
         self.folder = os.path.join(folder, "agent")
         os.makedirs(self.folder, exist_ok=True)
         self.ready_file = os.path.join(self.folder, "ready.json")
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self.ready_file)  # of one that was killed in the same folder
         if not any("token" in flag for flag in flags):
             flags = ("--insecure", *flags)
         self.launch(command or [os.path.join(BIN, "gpu-agent"), "--driver", driver, "--address",
