@@ -198,8 +198,8 @@ char *fatbin_elf_kernels(const void *data, size_t size, size_t *names_size)
 		return NULL;
 	/* Names may share bytes, so there can be more of them than the table is long. */
 	names = NULL;
-	for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size;
-		at += symbols.sh_entsize) {
+	for (uint64_t i = 0; i < symbols.sh_size / symbols.sh_entsize; i++) {
+		const uint64_t at = i * symbols.sh_entsize;
 		const char *name;
 		size_t length;
 		Elf64_Sym symbol;

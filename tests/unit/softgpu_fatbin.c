@@ -6,6 +6,7 @@
 #include "softgpu/driver/fatbin.h"
 #include "tests/unit/softgpu_test.h"
 
+#include <elf.h>
 #include <stdio.h>
 
 static unsigned char *load(const char *name, size_t *size)
@@ -103,6 +104,40 @@ static void machine_code_names_its_kernels(void **state)
 	free(data);
 }
 
+/* Entries larger than the table, up to what makes the next one's place wrap around. */
+static void symbols_of_any_size_stay_inside(void **state)
+{
+	static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 7, 1ull << 63, 1 << 20};
+	size_t size, names_size;
+	unsigned char *data = load("kernels.cubin", &size);
+	Elf64_Ehdr header;
+
+	(void)state;
+	memcpy(&header, data, sizeof(header));
+	for (size_t n = 0; n < sizeof(sizes) / sizeof(*sizes); n++) {
+		unsigned changed = 0;
+
+		for (size_t i = 0; i < header.e_shnum; i++) {
+			unsigned char *at = data + header.e_shoff + i * header.e_shentsize;
+			Elf64_Shdr section;
+			char *names;
+
+			memcpy(&section, at, sizeof(section));
+			if (section.sh_type != SHT_SYMTAB)
+				continue;
+			section.sh_entsize = sizes[n];
+			memcpy(at, &section, sizeof(section));
+			names = fatbin_elf_kernels(data, size, &names_size);
+			assert_non_null(names);
+			assert_int_equal(names_size, 0);
+			free(names);
+			changed++;
+		}
+		assert_int_equal(changed, 1);
+	}
+	free(data);
+}
+
 /* The highest PTX that the part can run, else the lowest. */
 static void the_best_ptx_is_picked(void **state)
 {
@@ -182,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_compression_reads_the_same),
 		cmocka_unit_test(machine_code_names_its_kernels),
+		cmocka_unit_test(symbols_of_any_size_stay_inside),
 		cmocka_unit_test(the_best_ptx_is_picked),
 		cmocka_unit_test(truncated_at_every_length),
 		cmocka_unit_test(flipped_bits_stay_inside),
