@@ -333,8 +333,7 @@ bool copy_side_ok(const struct shape *s, uint64_t at, size_t pitch, size_t slice
 {
 	size_t extent;
 
-	return copy_extent(s, pitch, slice, &extent) &&
-	       (memory_inside(at, extent) || mirror_inside(at, extent));
+	return copy_extent(s, pitch, slice, &extent) && mirror_reaches(at, extent);
 }
 
 static CUresult copy_device(const struct shape *s, uint64_t stream)

@@ -32,8 +32,7 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	if (dst % element || pitch % element || __builtin_mul_overflow(width, element, &row) ||
 		(height > 1 && pitch < row) ||
 		__builtin_mul_overflow(height - 1, pitch, &extent) ||
-		__builtin_add_overflow(extent, row, &extent) ||
-		!(memory_inside(dst, extent) || mirror_inside(dst, extent)))
+		__builtin_add_overflow(extent, row, &extent) || !mirror_reaches(dst, extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = mirror_before();
 	if (status)

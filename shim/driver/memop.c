@@ -6,22 +6,29 @@
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
-#include "shim/driver/memory/memory.h"
+#include "shim/driver/memory/mirror.h"
 #include "shim/driver/stream.h"
+#include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 
-static CUresult value_check(CUdeviceptr address, size_t bytes, unsigned flags)
+/* Pinned memory may be written too; *ADDRESS becomes what the agent knows it by. */
+static CUresult value_address(CUdeviceptr *address, size_t bytes, unsigned flags)
 {
-	bool right = !(flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) &&
-		     address % bytes == 0 && memory_inside(address, bytes);
+	CUresult status;
 
-	return right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER || *address % bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = pinned_before(address, sizeof(*address));
+	if (!status && !mirror_reaches(*address, bytes))
+		status = CUDA_ERROR_INVALID_VALUE;
+	*address = mirror_address(*address);
+	return status;
 }
 
 CUresult hand_cuStreamWriteValue32_v2(
 	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
 {
-	CUresult status = value_check(addr, sizeof(value), flags);
+	CUresult status = value_address(&addr, sizeof(value), flags);
 	struct wire_cuStreamWriteValue32_v2 *body;
 	struct shim_call call;
 
@@ -38,7 +45,7 @@ CUresult hand_cuStreamWriteValue32_v2(
 CUresult hand_cuStreamWriteValue64_v2(
 	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
 {
-	CUresult status = value_check(addr, sizeof(value), flags);
+	CUresult status = value_address(&addr, sizeof(value), flags);
 	struct wire_cuStreamWriteValue64_v2 *body;
 	struct shim_call call;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Host memory that kernels read and write: allocated with and without the flag, registered, of
  * odd sizes, in part, by several streams, by kernels, copies and fills in turn. */
-#include "check.h"
+#include "driver.h"
 
 #include <sys/mman.h>
 
@@ -173,6 +173,28 @@ static void unusable()
 	side_by_side();
 }
 
+/* A stream writes values to it and waits for values in it. */
+static void values_by_stream(int *device, cudaStream_t stream)
+{
+	ENTRY(cuStreamWriteValue32);
+	ENTRY(cuStreamWriteValue64);
+	ENTRY(cuStreamWaitValue32);
+	const CUdeviceptr at = (CUdeviceptr)device;
+
+	device[0] = device[1] = device[4] = 1;
+	CUDA(cudaDeviceSynchronize());
+	DRIVER(p_cuStreamWriteValue32(stream, at, 17, 0));
+	DRIVER(p_cuStreamWaitValue32(stream, at, 17, CU_STREAM_WAIT_VALUE_EQ));
+	DRIVER(p_cuStreamWriteValue64(stream, at + 8, 0x100000002, 0));
+	CHECK_EQ(p_cuStreamWriteValue32(stream, at + 1, 5, 0), CUDA_ERROR_INVALID_VALUE);
+	CUDA(cudaStreamSynchronize(stream));
+	CHECK_EQ(device[0], 17);
+	CHECK_EQ(device[1], 1);
+	CHECK_EQ(device[2], 2);
+	CHECK_EQ(device[3], 1);
+	CHECK_EQ(device[4], 1);
+}
+
 int main()
 {
 	const int n = 3000;
@@ -205,6 +227,8 @@ int main()
 	with_copies(plain, n, stream);
 	streams_and_events(plain, 300);
 	side_by_side();
+	values_by_stream(device, stream);
+	values_by_stream(plain, stream);
 
 	char *raw = (char *)malloc(100000);
 	CUDA(cudaHostRegister(raw + 16, n * sizeof(int), cudaHostRegisterMapped));

@@ -17,6 +17,7 @@
 #include "protocol/wire/mirror.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/free_extents.h"
+#include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror_thread.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
@@ -331,6 +332,11 @@ bool mirror_inside(uint64_t address, size_t bytes)
 	} while (address < end);
 	pthread_mutex_unlock(&mirror.lock);
 	return view != NULL;
+}
+
+bool mirror_reaches(uint64_t address, size_t bytes)
+{
+	return memory_inside(address, bytes) || mirror_inside(address, bytes);
 }
 
 uint64_t mirror_address(uint64_t host)

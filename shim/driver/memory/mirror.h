@@ -59,6 +59,9 @@ static inline CUresult mirror_after(void)
 /* All of [address, + bytes), the program's or as kernels know it, is active. */
 bool mirror_inside(uint64_t address, size_t bytes);
 
+/* All of [address, + bytes) is live device memory or active: work at the agent may use it. */
+bool mirror_reaches(uint64_t address, size_t bytes);
+
 /* What kernels know an address of active memory by: it is another where the agent has something
  * else at that of registered memory. */
 uint64_t mirror_address(uint64_t host);
