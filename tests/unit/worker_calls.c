@@ -97,16 +97,6 @@ static void send_both(struct peer *p)
 	send_all(p, &both, sizeof(both));
 }
 
-static enum frame_kind next_frame(struct peer *p, struct frame_header *h)
-{
-	static unsigned char body[1 << 21];
-
-	assert_int_equal(read_all(p->replies, h, sizeof(*h)), 0);
-	assert_true(h->length <= sizeof(body));
-	assert_int_equal(read_all(p->replies, body, h->length), 0);
-	return (enum frame_kind)h->kind;
-}
-
 /* Two threads of a program: the answer of the one is not held by the call of the other, and
  * the sidecar hears of the worker meanwhile. */
 static void what_is_ready_is_answered_before_a_call_that_lasts(void **state)
@@ -201,32 +191,6 @@ static void it_ends_with_a_client_that_never_read(void **state)
 	gate_close();
 }
 
-static void send_post(struct peer *p, uint16_t op, const void *body, uint32_t n)
-{
-	struct frame_header h = call_header(p, op, n);
-
-	h.kind = FRAME_POST;
-	peer_send(p, &h, body);
-}
-
-/* A host function that runs. */
-static void send_function(struct peer *p)
-{
-	struct wire_vcudaHostFunc func = {.ticket = 1};
-	struct frame_header h;
-
-	send_post(p, OP_vcudaHostFunc, &func, sizeof(func));
-	while (next_frame(p, &h) != FRAME_UPCALL)
-		; /* before that its end would be nobody's */
-}
-
-static void end_function(struct peer *p)
-{
-	struct wire_vcudaHostFuncDone done = {.ticket = 1};
-
-	send_post(p, OP_vcudaHostFuncDone, &done, sizeof(done));
-}
-
 /* A module goes while a host function is outstanding: what comes behind does not wait. */
 static void a_module_that_goes_holds_nothing_up(void **state)
 {
@@ -245,7 +209,7 @@ static void a_module_that_goes_holds_nothing_up(void **state)
 	send_all(&p, &f, sizeof(f));
 	assert_int_equal(peer_reply(&p, &h, &lost), 0);
 	assert_int_equal(h.status, CUDA_SUCCESS);
-	send_function(&p);
+	begin_function(&p);
 	unload.module = f.load.module;
 	send_post(&p, OP_vcudaModuleUnload, &unload, sizeof(unload));
 	CALL(OP_vcudaOutput, output, CUDA_SUCCESS);
@@ -268,7 +232,7 @@ static void a_module_is_loaded_when_no_function_is_outstanding(void **state)
 	(void)state;
 	peer_start(&p);
 	send_image(&p);
-	send_function(&p);
+	begin_function(&p);
 	for (int i = 0; i < 2; i++) {
 		f = load_call(&p);
 		f.load.module = handle_make(1, KIND_CUmodule, (uint32_t)i + 1);
@@ -303,7 +267,7 @@ static void a_call_stays_behind_its_threads_posts(void **state)
 	peer_start(&p);
 	CALL(OP_vcudaContextCreate, create, CUDA_SUCCESS);
 	send_image(&p);
-	send_function(&p);
+	begin_function(&p);
 	send_post(&p, OP_vcudaContextDestroy, &destroy, sizeof(destroy));
 	f = load_call(&p);
 	f.header.context = CONTEXT_CREATED;
@@ -326,7 +290,7 @@ static void calls_that_are_kept_have_a_limit(void **state)
 
 	(void)state;
 	peer_start(&p);
-	send_function(&p);
+	begin_function(&p);
 	for (int i = 0; i < CALLS; i++) {
 		h = call_header(&p, OP_vcudaPrimaryReset, sizeof(reset));
 		h.length += PAYLOAD;

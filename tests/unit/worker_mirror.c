@@ -168,8 +168,6 @@ static void runs_lie_in_what_is_mapped(void **state)
 
 static void one_wait_at_a_time(void **state)
 {
-	struct wire_vcudaHostFunc host = {.ticket = 1};
-	struct wire_vcudaHostFuncDone done = {.ticket = 1};
 	struct wire_vcudaMirrorWait wait = {0};
 	struct frame_header h;
 	uint32_t bytes;
@@ -183,16 +181,12 @@ static void one_wait_at_a_time(void **state)
 		call_of(OP_vcudaMirrorWait, &wait, sizeof(wait), &bytes), CUDA_SUCCESS);
 	assert_int_equal(bytes, sizeof(struct mirror_answer));
 	/* A stream that waits for the program: it is parked, and the second is refused. */
-	h = call_header(p, OP_vcudaHostFunc, sizeof(host));
-	h.kind = FRAME_POST;
-	peer_send(p, &h, &host);
+	begin_function(p);
 	h = call_header(p, OP_vcudaMirrorWait, sizeof(wait));
 	peer_send(p, &h, &wait);
 	assert_int_equal(call_of(OP_vcudaMirrorWait, &wait, sizeof(wait), &bytes),
 		CUDA_ERROR_NOT_PERMITTED);
-	h = call_header(p, OP_vcudaHostFuncDone, sizeof(done));
-	h.kind = FRAME_POST;
-	peer_send(p, &h, &done);
+	end_function(p);
 	assert_int_equal(peer_reply(p, &h, &lost), 0);
 	assert_int_equal(h.status, CUDA_SUCCESS);
 	expect_alive(p);

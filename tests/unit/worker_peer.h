@@ -201,6 +201,43 @@ static void expect_alive(struct peer *p)
 	assert_int_equal(h.status, CUDA_SUCCESS);
 }
 
+/* What some of the tests use. */
+static inline void send_post(struct peer *p, uint16_t op, const void *body, uint32_t n)
+{
+	struct frame_header h = call_header(p, op, n);
+
+	h.kind = FRAME_POST;
+	peer_send(p, &h, body);
+}
+
+static inline enum frame_kind next_frame(struct peer *p, struct frame_header *h)
+{
+	static unsigned char body[1 << 21];
+
+	assert_int_equal(read_all(p->replies, h, sizeof(*h)), 0);
+	assert_true(h->length <= sizeof(body));
+	assert_int_equal(read_all(p->replies, body, h->length), 0);
+	return (enum frame_kind)h->kind;
+}
+
+/* A host function that runs: before the worker says so, its end would be nobody's. */
+static inline void begin_function(struct peer *p)
+{
+	struct wire_vcudaHostFunc func = {.ticket = 1};
+	struct frame_header h;
+
+	send_post(p, OP_vcudaHostFunc, &func, sizeof(func));
+	while (next_frame(p, &h) != FRAME_UPCALL)
+		;
+}
+
+static inline void end_function(struct peer *p)
+{
+	struct wire_vcudaHostFuncDone done = {.ticket = 1};
+
+	send_post(p, OP_vcudaHostFuncDone, &done, sizeof(done));
+}
+
 /* One call, and what it has to answer. Needs p, h and lost. */
 #define CALL(op_, body_, expected)                                                             \
 	do {                                                                                   \
