@@ -17,6 +17,7 @@
 #include "command/elf.h"
 #include "command/spawn.h"
 #include "common/cleanup.h"
+#include "common/exit_status.h"
 #include "common/version.h"
 #include "protocol/wire/channel.h"
 
@@ -170,7 +171,7 @@ static void check_agent(struct doctor *doctor, const char *agent)
 	if (!ret) {
 		doctor->out[strcspn(doctor->out, "\n")] = 0;
 		say(doctor, RIGHT, "agent", "%s", doctor->out);
-	} else if (strstr(doctor->err, "(status 800)") && !doctor->token_file) {
+	} else if (ret == EXIT_NOT_PERMITTED && !doctor->token_file) {
 		say(doctor, NOTE, "agent",
 			"%s: reachable; to ask it more: vcuda doctor --token-file FILE",
 			words(doctor->err));

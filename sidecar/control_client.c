@@ -134,8 +134,8 @@ int control_print(const char *json)
 	return 0;
 }
 
-int control_probe(const struct options *options, struct agents *agents, char text[192],
-	uint64_t *took, struct error *error)
+int control_probe(const struct options *options, struct agents *agents,
+	struct session_welcome *welcome, uint64_t *took, struct error *error)
 {
 	struct session_hello hello = {.version = SESSION_VERSION,
 		.role = SESSION_PROBE,
@@ -144,18 +144,17 @@ int control_probe(const struct options *options, struct agents *agents, char tex
 		.program = "probe",
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count};
-	struct session_welcome welcome = {0};
 	struct link *link = NULL;
 	uint64_t start = wait_now();
 	int ret;
 
+	*welcome = (struct session_welcome){0};
 	memcpy(hello.pod, options->pod, sizeof(hello.pod));
 	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));
 	memcpy(hello.token, options->token, sizeof(hello.token));
-	ret = agents_dial(agents, options->agent, &hello, &welcome,
+	ret = agents_dial(agents, options->agent, &hello, welcome,
 		start + CONTROL_SECONDS * 1000000000ull, &link, error);
 	link_close(link);
 	*took = wait_now() - start;
-	snprintf(text, 192, "%s", welcome.text);
 	return ret;
 }

@@ -20,8 +20,8 @@ int control_drain(const char *socket, struct error *error);
 int control_print(const char *json);
 
 /* Asks the agents whether one would grant a session. 0, or -errno with *error; `agents` says
- * which, `text` what it said; *took: ns. */
-int control_probe(const struct options *options, struct agents *agents, char text[192],
-	uint64_t *took, struct error *error);
+ * which, *welcome what it answered (zeros: nothing); *took: ns. */
+int control_probe(const struct options *options, struct agents *agents,
+	struct session_welcome *welcome, uint64_t *took, struct error *error);
 
 #endif

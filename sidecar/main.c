@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * vcuda-client: see options_usage.  Exit status: 0, 1 where something failed, 2 for wrong
- * usage.
+ * usage; probe also has EXIT_NOT_PERMITTED.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -11,8 +11,10 @@
 #include <sys/prctl.h>
 
 #include "common/cleanup.h"
+#include "common/exit_status.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "protocol/wire/status.h"
 #include "sidecar/control_client.h"
 #include "sidecar/install.h"
 #include "sidecar/options.h"
@@ -57,7 +59,8 @@ static int probe_sidecar(const struct options *options, struct error *error)
 static int do_probe(const struct options *options)
 {
 	struct agents agents = AGENTS_INIT;
-	char text[192], who[AGENT_TEXT];
+	struct session_welcome welcome;
+	char who[AGENT_TEXT];
 	struct error error;
 	uint64_t took;
 
@@ -69,13 +72,14 @@ static int do_probe(const struct options *options)
 			"--config FILE");
 		return complain(&error, 2);
 	}
-	if (control_probe(options, &agents, text, &took, &error) < 0)
-		return complain(&error, 1);
+	if (control_probe(options, &agents, &welcome, &took, &error) < 0)
+		return complain(&error,
+			welcome.status == STATUS_NOT_PERMITTED ? EXIT_NOT_PERMITTED : 1);
 	agents_chosen(&agents, who);
 	printf(options->json ? "{\"agent\": \"%s\", \"granted\": true, \"text\": \"%s\", "
 			       "\"seconds\": %.6f}\n"
 			     : "agent %s answers: %s (asked and answered in %.6f s)\n",
-		who, text, (double)took / 1e9);
+		who, welcome.text, (double)took / 1e9);
 	return 0;
 }
 
