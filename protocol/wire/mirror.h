@@ -397,7 +397,7 @@ static inline void mirror_sent(
 
 /* Stores runs that the other side gathered. False: some lie in no view, or what follows is no
  * run; the others are stored. */
-static inline bool mirror_take(const unsigned char *runs, size_t bytes,
+static inline bool mirror_store_runs(const unsigned char *runs, size_t bytes,
 	const struct mirror_view *views, size_t count, bool keep)
 {
 	const unsigned char *values;

@@ -411,7 +411,7 @@ static CUresult callback_captured(
 	status = shim_post(&call);
 	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
 		return CUDA_SUCCESS;
-	part_drop(part);
+	part_put(part);
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -72,7 +72,7 @@ static void condition_store(const struct condition *c, uint32_t value)
 	pthread_rwlock_unlock(&memory_lock);
 }
 
-static bool page_take(struct condition_page *page, struct condition *c)
+static bool page_word_alloc(struct condition_page *page, struct condition *c)
 {
 	for (size_t i = 0; i < PAGE_WORDS; i++)
 		if (!(page->used[i / 64] >> i % 64 & 1)) {
@@ -93,7 +93,7 @@ static CUresult condition_place(struct CUctx_st *context, struct condition *c)
 
 	pthread_mutex_lock(&queue_lock);
 	for (page = pages; page && !placed; page = page->next)
-		placed = page->context == context->id && page_take(page, c);
+		placed = page->context == context->id && page_word_alloc(page, c);
 	pthread_mutex_unlock(&queue_lock);
 	if (placed)
 		return CUDA_SUCCESS;
@@ -110,18 +110,18 @@ static CUresult condition_place(struct CUctx_st *context, struct condition *c)
 	pthread_mutex_lock(&queue_lock);
 	page->next = pages;
 	pages = page;
-	page_take(page, c);
+	page_word_alloc(page, c);
 	pthread_mutex_unlock(&queue_lock);
 	return CUDA_SUCCESS;
 }
 
-struct condition *condition_take(struct condition *c)
+struct condition *condition_get(struct condition *c)
 {
 	c->refs++;
 	return c;
 }
 
-void condition_let(struct condition *c)
+void condition_put(struct condition *c)
 {
 	size_t word;
 
@@ -153,7 +153,7 @@ CUresult conditions_copy(
 void conditions_drop(struct condition **conditions, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		condition_let(conditions[i]);
+		condition_put(conditions[i]);
 	free(conditions);
 }
 
@@ -197,7 +197,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
 		ret = conditions_copy(&c, 1, &hGraph->conditions, &hGraph->condition_count);
 	if (!ret)
 		*pHandle_out = c->address;
-	condition_let(c);
+	condition_put(c);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }
@@ -210,7 +210,7 @@ void branch_let(struct branch *branch)
 		return;
 	for (unsigned i = 0; i < branch->count; i++)
 		exec_free(branch->bodies[i]);
-	condition_let(branch->condition);
+	condition_put(branch->condition);
 	free(branch->bodies);
 	free(branch);
 }
@@ -356,7 +356,7 @@ static void defaults_drop(struct op *base)
 	struct defaults_op *op = (struct defaults_op *)base;
 
 	for (size_t i = 0; i < op->count; i++)
-		condition_let(op->conditions[i]);
+		condition_put(op->conditions[i]);
 	free(op);
 }
 

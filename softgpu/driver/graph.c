@@ -48,7 +48,7 @@ static void node_free(struct CUgraphNode_st *node)
 		soft_graph_free(node->bodies[i]);
 	free(node->bodies);
 	if (node->condition)
-		condition_let(node->condition);
+		condition_put(node->condition);
 	node_set_free(&node->after);
 	free(node->notes);
 	free(node);
@@ -192,7 +192,7 @@ struct CUgraphNode_st *soft_graph_find(
 static bool clone_bodies(struct CUgraphNode_st *copy, const struct CUgraphNode_st *node)
 {
 	copy->branch_type = node->branch_type;
-	copy->condition = condition_take(node->condition);
+	copy->condition = condition_get(node->condition);
 	copy->bodies = calloc(node->body_count, sizeof(struct CUgraph_st *));
 	if (!copy->bodies)
 		return false;

@@ -153,8 +153,8 @@ bool step_op(const struct step *step, struct op **op);
 
 /* conditional.c: see there */
 struct condition *condition_find(const struct CUgraph_st *graph, uint64_t handle);
-struct condition *condition_take(struct condition *condition); /* one reference more */
-void condition_let(struct condition *condition);
+struct condition *condition_get(struct condition *condition); /* one reference more */
+void condition_put(struct condition *condition);
 CUresult conditions_copy(
 	struct condition *const *from, size_t count, struct condition ***to, size_t *to_count);
 void conditions_drop(struct condition **conditions, size_t count);

@@ -310,7 +310,7 @@ static CUresult add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNo
 		ret = node ? add_bodies(node, p) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (!ret) {
-		node->condition = condition_take(condition);
+		node->condition = condition_get(condition);
 		p->phGraph_out = node->bodies;
 		*out = node;
 	} else if (node) {

@@ -60,7 +60,7 @@ static unsigned carry(struct side *from, struct side *to, uint32_t room, bool ke
 	do {
 		mirror_gather_settled(&runs, spare, from->views, 2, &cursor);
 		mirror_sent(&runs, from->views, 2);
-		assert_true(mirror_take(frame, runs.used, to->views, 2, keep));
+		assert_true(mirror_store_runs(frame, runs.used, to->views, 2, keep));
 		assert_true(++frames < 10000);
 	} while (runs.full);
 	return frames;
@@ -180,7 +180,7 @@ static void a_flag_waits_for_the_look_that_is_all(void **state)
 	do {
 		mirror_gather_settled(&runs, spare, host.views, 2, &cursor);
 		mirror_sent(&runs, host.views, 2);
-		assert_true(mirror_take(frame, runs.used, device.views, 2, false));
+		assert_true(mirror_store_runs(frame, runs.used, device.views, 2, false));
 		if (cursor.view == 1 && !host.live[BYTES - 8]) {
 			memset(host.live, 2, 4000);
 			host.live[BYTES - 8] = 1;
@@ -267,7 +267,7 @@ static void broken_runs_are_refused(void **state)
 	mirror_gather(&runs, host.views, 2, &cursor);
 	assert_int_equal(runs.used, mirror_run_bytes(1));
 	for (size_t n = 1; n < runs.used; n++)
-		assert_false(mirror_take(frame, n, device.views, 2, false));
+		assert_false(mirror_store_runs(frame, n, device.views, 2, false));
 	for (int which = 0; which < 6; which++) {
 		struct mirror_run run = {.address = AT, .words = 1};
 
@@ -281,7 +281,7 @@ static void broken_runs_are_refused(void **state)
 		}
 		memcpy(copy, frame, runs.used);
 		memcpy(copy, &run, sizeof(run));
-		assert_false(mirror_take(copy, runs.used, device.views, 2, false));
+		assert_false(mirror_store_runs(copy, runs.used, device.views, 2, false));
 	}
 	for (size_t i = 0; i < BYTES; i++)
 		assert_int_equal(device.live[i], 0);

@@ -254,7 +254,7 @@ CUresult serve_vcudaMirrorWrite(struct worker *w, struct request *r)
 
 	if (worker_refused(r))
 		return r->refused;
-	return mirror_take(runs, req->bytes, w->mirror.views, w->mirror.count, false)
+	return mirror_store_runs(runs, req->bytes, w->mirror.views, w->mirror.count, false)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_INVALID_VALUE;
 }

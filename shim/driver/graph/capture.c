@@ -171,7 +171,7 @@ bool capture_record(struct event *event, uint64_t stream, bool external)
 				part->number = event->handle;
 			if (!part || !parts_add(&c->graph->parts, part, c->graph->handle,
 					     GRAPH_NO_NODE)) {
-				part_drop(part);
+				part_put(part);
 				c->invalid = true;
 			}
 		} else if (c) {

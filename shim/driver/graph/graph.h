@@ -175,10 +175,10 @@ bool parts_copy_all(struct parts *to, const struct graph *graph);
 /* The others keep their order. */
 void parts_remove(struct parts *parts, size_t at);
 void parts_free(struct parts *parts);
-/* A part with one reference, which parts_add or part_drop takes; NULL: no memory. */
+/* A part with one reference, which parts_add or part_put takes; NULL: no memory. */
 struct part *part_new(enum part_kind kind);
-void part_take(struct part *part); /* one reference more */
-void part_drop(struct part *part);
+void part_get(struct part *part); /* one reference more */
+void part_put(struct part *part);
 /* The stand-in for a copy with the app, and the copy of the node itself. PARTS: those of the
  * graph that the node goes behind, or NULL. */
 CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy,

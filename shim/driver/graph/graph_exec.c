@@ -307,7 +307,7 @@ static void exec_drop_users(const struct graph_exec *exec, struct parts *parts)
 
 		if (!part->user || !parts_add(users, part, 0, 0))
 			continue;
-		part_take(part);
+		part_get(part);
 	}
 	if (users && (!users->count || !exec->marked || users_drop_behind(exec, users)))
 		users_drop(users);

@@ -20,12 +20,12 @@
 
 static void node_params_free(struct node_params *p)
 {
-	part_drop(p->part);
+	part_put(p->part);
 	free(p->bytes);
 	*p = (struct node_params){0};
 }
 
-static bool params_take(struct node_params *p, uint32_t type, const void *bytes, size_t n)
+static bool params_set(struct node_params *p, uint32_t type, const void *bytes, size_t n)
 {
 	p->type = type;
 	p->bytes = malloc(n ? n : 1);
@@ -43,8 +43,8 @@ static CUresult params_number(struct node_params *p, uint32_t type, uint64_t num
 {
 	struct graph_number bytes = {number};
 
-	return params_take(p, type, &bytes, sizeof(bytes)) ? CUDA_SUCCESS
-							   : CUDA_ERROR_OUT_OF_MEMORY;
+	return params_set(p, type, &bytes, sizeof(bytes)) ? CUDA_SUCCESS
+							  : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* ---- kernels ---- */
@@ -103,7 +103,7 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 	if (!k->gridDimX || !k->gridDimY || !k->gridDimZ || !k->blockDimX || !k->blockDimY ||
 		!k->blockDimZ)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!params_take(
+	if (!params_set(
 		    p, CU_GRAPH_NODE_TYPE_KERNEL, NULL, sizeof(*kernel) + f->info.param_bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	kernel = (void *)p->bytes;
@@ -138,7 +138,7 @@ CUresult node_params_copy(
 		if (!status)
 			part_inside(p->part, &inside);
 	}
-	if (!status && !params_take(p, CU_GRAPH_NODE_TYPE_MEMCPY, &inside, sizeof(inside)))
+	if (!status && !params_set(p, CU_GRAPH_NODE_TYPE_MEMCPY, &inside, sizeof(inside)))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	return status;
 }
@@ -162,7 +162,7 @@ CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *
 		.element = fill->elementSize,
 		.width = fill->width,
 		.height = fill->height};
-	return params_take(p, CU_GRAPH_NODE_TYPE_MEMSET, &bytes, sizeof(bytes))
+	return params_set(p, CU_GRAPH_NODE_TYPE_MEMSET, &bytes, sizeof(bytes))
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -188,7 +188,7 @@ CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_P
 		return CUDA_ERROR_NOT_SUPPORTED;
 	head = (struct graph_batch){.count = batch->count, .flags = batch->flags};
 	size = batch->count * sizeof(*batch->paramArray);
-	if (!params_take(p, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, NULL, sizeof(head) + size))
+	if (!params_set(p, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, NULL, sizeof(head) + size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(p->bytes, &head, sizeof(head));
 	if (size)
@@ -228,7 +228,7 @@ CUresult node_params_child(
 	p->child = graph;
 	p->awaited = p->move;
 	bytes = (struct graph_child){.graph = graph->handle, .move = p->move};
-	return params_take(p, CU_GRAPH_NODE_TYPE_GRAPH, &bytes, sizeof(bytes))
+	return params_set(p, CU_GRAPH_NODE_TYPE_GRAPH, &bytes, sizeof(bytes))
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -246,8 +246,8 @@ static void child_move(struct graph *graph, uint32_t number, struct graph *child
 
 CUresult node_params_empty(struct node_params *p)
 {
-	return params_take(p, CU_GRAPH_NODE_TYPE_EMPTY, NULL, 0) ? CUDA_SUCCESS
-								 : CUDA_ERROR_OUT_OF_MEMORY;
+	return params_set(p, CU_GRAPH_NODE_TYPE_EMPTY, NULL, 0) ? CUDA_SUCCESS
+								: CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* ---- adding ---- */
@@ -492,7 +492,7 @@ CUresult node_set(
 	}
 	if (!status && place) {
 		if (p->part) {
-			part_drop(place->part);
+			part_put(place->part);
 			place->part = p->part;
 		} else {
 			parts_remove(parts, (size_t)(place - parts->places));

@@ -68,18 +68,18 @@ struct part *part_new(enum part_kind kind)
 	return part;
 }
 
-void part_take(struct part *part)
+void part_get(struct part *part)
 {
 	atomic_fetch_add(&part->refs, 1);
 }
 
-void part_drop(struct part *part)
+void part_put(struct part *part)
 {
 	if (!part || atomic_fetch_sub(&part->refs, 1) != 1)
 		return;
 	/* What still runs keeps its memory until it is done (memory.h). */
 	if (part->source)
-		part_drop(part->source);
+		part_put(part->source);
 	else if (part->memory)
 		memory_free(part->memory);
 	if (part->kind == PART_HOST)
@@ -149,7 +149,7 @@ bool parts_copy(struct parts *to, const struct parts *from)
 
 		if (!parts_add(to, place->part, place->graph, place->node))
 			return false;
-		part_take(place->part);
+		part_get(place->part);
 	}
 	return true;
 }
@@ -172,7 +172,7 @@ bool parts_copy_all(struct parts *to, const struct graph *graph)
 
 void parts_remove(struct parts *parts, size_t at)
 {
-	part_drop(parts->places[at].part);
+	part_put(parts->places[at].part);
 	parts->count--;
 	memmove(&parts->places[at], &parts->places[at + 1],
 		(parts->count - at) * sizeof(*parts->places));
@@ -181,7 +181,7 @@ void parts_remove(struct parts *parts, size_t at)
 void parts_free(struct parts *parts)
 {
 	for (size_t i = 0; i < parts->count; i++)
-		part_drop(parts->places[i].part);
+		part_put(parts->places[i].part);
 	free(parts->places);
 	*parts = (struct parts){0};
 }
@@ -241,7 +241,7 @@ static struct part *part_writer(
 	return NULL;
 }
 
-static CUresult part_copy_take(struct part *part, const struct parts *parts)
+static CUresult part_copy_memory(struct part *part, const struct parts *parts)
 {
 	const struct part_copy *copy = &part->copy;
 	struct context *context = context_current();
@@ -257,7 +257,7 @@ static CUresult part_copy_take(struct part *part, const struct parts *parts)
 	if (!writer || !whole)
 		return memory_alloc(context->device,
 			part->kind == PART_WITHIN ? 2 : part->bytes, false, &part->memory);
-	part_take(writer);
+	part_get(writer);
 	writer->read = true;
 	part->kind = PART_THROUGH;
 	part->source = writer;
@@ -274,7 +274,7 @@ CUresult part_copy_new(enum part_kind kind, const struct part_copy *copy,
 	if (!part)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	part->copy = *copy;
-	status = part_copy_take(part, parts);
+	status = part_copy_memory(part, parts);
 	if (status)
 		free(part);
 	else
@@ -370,7 +370,7 @@ CUresult part_copy_captured(
 	status = copy_sides(&dst, &src, &shape, stream);
 	if (!status && parts_add(&graph->parts, part, graph->handle, GRAPH_NO_NODE))
 		return CUDA_SUCCESS;
-	part_drop(part);
+	part_put(part);
 	return status ? status : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -281,7 +281,7 @@ static CUresult memory_node_capture(
 	if (!status && !parts_add(&graph->parts, part, graph->handle, number))
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (status) {
-		part_drop(part);
+		part_put(part);
 		return status;
 	}
 	graph_added(graph, type);

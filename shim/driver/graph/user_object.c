@@ -43,7 +43,7 @@ static struct {
 LOCK_RANK(user_objects, due.lock, LOCK_DUE);
 
 /* With the lock held. NULL: nothing came for a while. */
-static struct user_object *due_take(void)
+static struct user_object *due_pop(void)
 {
 	struct user_object *object;
 	struct timespec until;
@@ -66,7 +66,7 @@ static void *destructor_thread(void *unused)
 	(void)unused;
 	thread_self.in_callback = true; /* a destructor may not call CUDA */
 	pthread_mutex_lock(&due.lock);
-	while ((object = due_take())) {
+	while ((object = due_pop())) {
 		pthread_mutex_unlock(&due.lock);
 		object->destroy(object->argument);
 		free(object);

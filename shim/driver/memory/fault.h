@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How the program's touches of managed memory are seen (managed.c decides what is done about
- * them).  Memory is *watched*: a touch of a page that was not given to the program stops the
+ * them).  Memory is *watched*: a touch of a page that is not installed in the program stops the
  * thread until it is.  One thread of ours, started with the first managed allocation, hears of
  * all touches.
  *
  * Addresses and sizes are multiples of the page.  Nothing here takes a lock, so a page that is
- * given while another thread's is taken is the caller's to keep apart.
+ * installed while another thread's is evicted is the caller's to keep apart.
  */
 #ifndef VCUDA_SHIM_DRIVER_MEMORY_FAULT_H
 #define VCUDA_SHIM_DRIVER_MEMORY_FAULT_H
@@ -34,17 +34,17 @@ struct fault_way {
 	void *(*map)(uint64_t at, size_t bytes, bool ours);
 	/* The reverse: a reservation again where it was OURS. */
 	void (*unmap)(uint64_t at, void *view, size_t bytes, bool ours);
-	/* Gives pages that it has not: the bytes at FROM, or zeroes (NULL); to be written to or
-	 * not. This and the next three: false where the kernel will have no more pieces. */
-	bool (*give)(uint64_t at, void *view, const void *from, size_t bytes, bool write);
+	/* Installs pages that it has not: the bytes at FROM, or zeroes (NULL); to be written to
+	 * or not. This and the next three: false where the kernel will have no more pieces. */
+	bool (*install)(uint64_t at, void *view, const void *from, size_t bytes, bool write);
 	/* Of pages that it has. */
 	bool (*let_write)(uint64_t at, size_t bytes);
 	bool (*forbid_write)(uint64_t at, size_t bytes);
-	bool (*take)(uint64_t at, void *view, size_t bytes);
+	bool (*evict)(uint64_t at, void *view, size_t bytes);
 	/* Waits for the next touch. False: there will be none. */
 	bool (*next)(struct fault *fault);
-	/* The thread goes on; not GIVEN: it touched no managed memory. */
-	void (*done)(const struct fault *fault, bool given);
+	/* The thread goes on; not MANAGED: it touched other memory. */
+	void (*done)(const struct fault *fault, bool managed);
 };
 extern const struct fault_way fault_userfaultfd, fault_signal;
 

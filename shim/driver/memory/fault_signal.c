@@ -34,7 +34,7 @@
 #define SIGNAL_LOOK_NS 50000000u
 #define SIGNAL_ERROR_WRITE 2 /* of the CPU's error code */
 
-enum slot_state { SLOT_FREE, SLOT_TAKEN, SLOT_POSTED, SLOT_SERVED, SLOT_GIVEN, SLOT_FOREIGN };
+enum slot_state { SLOT_FREE, SLOT_TAKEN, SLOT_POSTED, SLOT_SERVED, SLOT_MANAGED, SLOT_FOREIGN };
 
 struct slot {
 	_Atomic uint32_t state;
@@ -137,7 +137,7 @@ static void app_call(int sig, siginfo_t *info, void *context)
 
 /* ---- asking ---- */
 
-static struct slot *slot_take(void)
+static struct slot *slot_get(void)
 {
 	for (;;) {
 		for (unsigned i = 0; i < SIGNAL_SLOTS; i++) {
@@ -154,7 +154,7 @@ static struct slot *slot_take(void)
 /* False: it is no managed memory. */
 static bool ask(uint64_t address, bool write)
 {
-	struct slot *slot = slot_take();
+	struct slot *slot = slot_get();
 	uint32_t state;
 
 	slot->address = address & ~(uint64_t)(PAGE_BYTES - 1);
@@ -166,7 +166,7 @@ static bool ask(uint64_t address, bool write)
 	while ((state = atomic_load(&slot->state)) == SLOT_POSTED || state == SLOT_SERVED)
 		wait_sleep(&slot->state, state, SIGNAL_LOOK_NS);
 	atomic_store(&slot->state, SLOT_FREE);
-	return state == SLOT_GIVEN;
+	return state == SLOT_MANAGED;
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context)
@@ -255,7 +255,7 @@ static bool protect(uint64_t at, size_t bytes, int protection)
 	return !mprotect(address_of(at), bytes, protection);
 }
 
-static bool way_give(uint64_t at, void *view, const void *from, size_t bytes, bool write)
+static bool way_install(uint64_t at, void *view, const void *from, size_t bytes, bool write)
 {
 	/* Pages that the program has not are holes of the file: zeroes. */
 	if (from)
@@ -273,7 +273,7 @@ static bool way_forbid_write(uint64_t at, size_t bytes)
 	return protect(at, bytes, PROT_READ);
 }
 
-static bool way_take(uint64_t at, void *view, size_t bytes)
+static bool way_evict(uint64_t at, void *view, size_t bytes)
 {
 	return protect(at, bytes, PROT_NONE) && !madvise(view, bytes, MADV_REMOVE);
 }
@@ -306,20 +306,20 @@ static bool way_next(struct fault *fault)
 	}
 }
 
-static void way_done(const struct fault *fault, bool given)
+static void way_done(const struct fault *fault, bool managed)
 {
 	struct slot *slot = fault->asked;
 
-	atomic_store(&slot->state, given ? SLOT_GIVEN : SLOT_FOREIGN);
+	atomic_store(&slot->state, managed ? SLOT_MANAGED : SLOT_FOREIGN);
 	wait_wake(&slot->state);
 }
 
 const struct fault_way fault_signal = {.open = way_open,
 	.map = way_map,
 	.unmap = way_unmap,
-	.give = way_give,
+	.install = way_install,
 	.let_write = way_let_write,
 	.forbid_write = way_forbid_write,
-	.take = way_take,
+	.evict = way_evict,
 	.next = way_next,
 	.done = way_done};

@@ -108,7 +108,7 @@ static bool protect(uint64_t at, size_t bytes, uint64_t mode)
 	return !ret;
 }
 
-static bool give_zero(uint64_t at, size_t bytes)
+static bool install_zero(uint64_t at, size_t bytes)
 {
 	struct uffdio_zeropage zero = {
 		.range = range(at, bytes), .mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE};
@@ -125,7 +125,7 @@ static bool give_zero(uint64_t at, size_t bytes)
 	return true;
 }
 
-static bool give_bytes(uint64_t at, const void *from, size_t bytes, bool write)
+static bool install_bytes(uint64_t at, const void *from, size_t bytes, bool write)
 {
 	struct uffdio_copy copy = {.dst = at,
 		.src = (uint64_t)(uintptr_t)from,
@@ -144,12 +144,12 @@ static bool give_bytes(uint64_t at, const void *from, size_t bytes, bool write)
 	return true;
 }
 
-static bool way_give(uint64_t at, void *view, const void *from, size_t bytes, bool write)
+static bool way_install(uint64_t at, void *view, const void *from, size_t bytes, bool write)
 {
 	(void)view;
 	if (from)
-		return give_bytes(at, from, bytes, write);
-	return give_zero(at, bytes) &&
+		return install_bytes(at, from, bytes, write);
+	return install_zero(at, bytes) &&
 	       (write || protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_WP));
 }
 
@@ -163,17 +163,17 @@ static bool way_forbid_write(uint64_t at, size_t bytes)
 	return protect(at, bytes, UFFDIO_WRITEPROTECT_MODE_WP);
 }
 
-static bool way_take(uint64_t at, void *view, size_t bytes)
+static bool way_evict(uint64_t at, void *view, size_t bytes)
 {
 	(void)at;
 	return !madvise(view, bytes, MADV_DONTNEED);
 }
 
-static void way_done(const struct fault *fault, bool given)
+static void way_done(const struct fault *fault, bool managed)
 {
 	struct uffdio_range woken = range(fault->address, PAGE_BYTES);
 
-	(void)given; /* what was unmapped meanwhile is told of by the kernel */
+	(void)managed; /* what was unmapped meanwhile is told of by the kernel */
 	ioctl(uffd, UFFDIO_WAKE, &woken);
 }
 
@@ -202,9 +202,9 @@ static bool way_next(struct fault *fault)
 const struct fault_way fault_userfaultfd = {.open = way_open,
 	.map = way_map,
 	.unmap = way_unmap,
-	.give = way_give,
+	.install = way_install,
 	.let_write = way_let_write,
 	.forbid_write = way_forbid_write,
-	.take = way_take,
+	.evict = way_evict,
 	.next = way_next,
 	.done = way_done};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Managed memory: see managed.h.  A page is given, pushed and taken under managed.lock;
+ * Managed memory: see managed.h.  A page is installed, pushed and evicted under managed.lock;
  * fetching one needs the device, so that is done without it, and begins anew where work came
  * between.
  */
@@ -168,7 +168,8 @@ static CUresult push_run(const struct region *r, size_t first, size_t n, struct 
 	bool maybe = r->pages.state[first] == PAGE_MAYBE;
 	CUresult status = CUDA_SUCCESS;
 
-	/* Another thread that writes now does so before it is read, or once it has been taken.
+	/* Another thread that writes now does so before it is read, or once it has been
+	 * evicted.
 	 */
 	managed.way->forbid_write(r->base + first * PAGE_BYTES, n * PAGE_BYTES);
 	if (!maybe)
@@ -184,9 +185,9 @@ static CUresult push_run(const struct region *r, size_t first, size_t n, struct 
 }
 
 /* At once, whatever lies between: so the program's mapping is in fewer pieces behind it. */
-static bool pages_take(struct region *r, size_t first, size_t n)
+static bool pages_evict(struct region *r, size_t first, size_t n)
 {
-	if (!managed.way->take(
+	if (!managed.way->evict(
 		    r->base + first * PAGE_BYTES, r->view + first * PAGE_BYTES, n * PAGE_BYTES))
 		return false;
 	pages_set(&r->pages, first, n, PAGE_ABSENT);
@@ -235,8 +236,8 @@ CUresult managed_push_pages(struct region *r, size_t first, size_t n, enum push 
 	/* The device may write to what nobody has touched yet, too. */
 	if (!r->pages.present)
 		pages_set(&r->pages, first, n, PAGE_ABSENT);
-	else if (!pages_take(r, first, n))
-		/* All of a region can always be taken. */
+	else if (!pages_evict(r, first, n))
+		/* All of a region can always be evicted. */
 		return n < r->pages.count ? managed_push_pages(r, 0, r->pages.count, how)
 					  : CUDA_ERROR_OPERATING_SYSTEM;
 	return CUDA_SUCCESS;
@@ -317,11 +318,11 @@ static void raise_to(_Atomic uint64_t *at, uint64_t value)
 
 /* Copies that the program got between managed_push and the work itself (the call read its own
  * arguments there) are older than what the work makes. */
-static void take_clean(struct region *r)
+static void evict_clean(struct region *r)
 {
 	for (size_t at = 0, run; at < r->pages.count && r->pages.present; at += run) {
 		run = pages_run(&r->pages, at, r->pages.count - at);
-		if (r->pages.state[at] == PAGE_CLEAN && !pages_take(r, at, run))
+		if (r->pages.state[at] == PAGE_CLEAN && !pages_evict(r, at, run))
 			managed_push_pages(r, 0, r->pages.count, PUSH_BEFORE_WORK);
 	}
 }
@@ -337,6 +338,6 @@ void managed_sent(uint16_t op, uint64_t seq)
 	pthread_mutex_lock(&managed.lock);
 	for (size_t i = 0; i < managed.count; i++)
 		if (managed.regions[i]->attach == CU_MEM_ATTACH_GLOBAL)
-			take_clean(managed.regions[i]);
+			evict_clean(managed.regions[i]);
 	pthread_mutex_unlock(&managed.lock);
 }

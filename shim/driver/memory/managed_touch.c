@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the program touches: given, or fetched from the device first.
+ * What the program touches: installed, or fetched from the device first.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -159,29 +159,30 @@ static void fetch_end(const struct fetch *f)
 		shim_bounce_put(f->bounce, f->bytes);
 }
 
-/* With the lock held: gives N pages from FIRST on. False: the kernel will not have it. */
-static bool give(
+/* With the lock held: installs N pages from FIRST on. False: the kernel will not have it. */
+static bool install(
 	struct region *r, size_t first, size_t n, const void *from, enum page_state state)
 {
 	if (!n)
 		return true;
-	if (!managed.way->give(r->base + first * PAGE_BYTES, r->view + first * PAGE_BYTES, from,
-		    n * PAGE_BYTES, state != PAGE_CLEAN))
+	if (!managed.way->install(r->base + first * PAGE_BYTES, r->view + first * PAGE_BYTES,
+		    from, n * PAGE_BYTES, state != PAGE_CLEAN))
 		return false;
 	pages_set(&r->pages, first, n, state);
 	return true;
 }
 
-/* With the lock held: gives N pages that only the device had.  The first is what was touched:
- * the others may only be read until they are written to. */
-static bool give_fetched(struct region *r, size_t first, size_t n, const void *from, bool write)
+/* With the lock held: installs N pages that only the device had.  The first is what was
+ * touched: the others may only be read until they are written to. */
+static bool install_fetched(
+	struct region *r, size_t first, size_t n, const void *from, bool write)
 {
 	const void *rest = from ? (const char *)from + PAGE_BYTES : NULL;
 
 	if (!write)
-		return give(r, first, n, from, PAGE_CLEAN);
-	return give(r, first, 1, from, PAGE_DIRTY) &&
-	       give(r, first + 1, n - 1, rest, PAGE_CLEAN);
+		return install(r, first, n, from, PAGE_CLEAN);
+	return install(r, first, 1, from, PAGE_DIRTY) &&
+	       install(r, first + 1, n - 1, rest, PAGE_CLEAN);
 }
 
 static bool let_write(struct region *r, size_t first, size_t n)
@@ -201,7 +202,7 @@ static enum touch touch_now(struct region *r, size_t page, bool write)
 
 	switch ((enum page_state)r->pages.state[page]) {
 	case PAGE_ZERO:
-		done = give(
+		done = install(
 			r, page, pages_ahead(&r->pages, page, TOUCH_ZERO), NULL, PAGE_MAYBE);
 		break;
 	case PAGE_CLEAN:
@@ -235,8 +236,8 @@ static bool fetch_choose(struct fetch *f, const struct region *r)
 	return f->parts != NULL;
 }
 
-/* With the lock held, which it gives up meanwhile: fetches from PAGE on, and gives what it got
- * if nothing came between. False: the kernel will not have it. */
+/* With the lock held, which it gives up meanwhile: fetches from PAGE on, and installs what it
+ * got if nothing came between. False: the kernel will not have it. */
 static bool touch_fetch(struct region *r, size_t page, const struct fault *fault, bool last)
 {
 	uint64_t epoch = atomic_load(&managed.epoch), id = r->id;
@@ -261,7 +262,8 @@ static bool touch_fetch(struct region *r, size_t page, const struct fault *fault
 	r = managed_region(f.address);
 	if (r && r->id == id && r->pages.state[page] == PAGE_ABSENT &&
 		(last || atomic_load(&managed.epoch) == epoch))
-		good = give_fetched(r, page, pages_run(&r->pages, page, n), f.at, fault->write);
+		good = install_fetched(
+			r, page, pages_run(&r->pages, page, n), f.at, fault->write);
 	fetch_end(&f);
 	return good;
 }
@@ -311,12 +313,12 @@ bool managed_touch_now(const struct fault *fault)
 
 void managed_touch(const struct fault *fault)
 {
-	bool given;
+	bool managed_memory;
 
 	pthread_mutex_lock(&managed.lock);
 	thread_self.in_managed = true;
-	given = touch(fault);
+	managed_memory = touch(fault);
 	thread_self.in_managed = false;
 	pthread_mutex_unlock(&managed.lock);
-	managed.way->done(fault, given);
+	managed.way->done(fault, managed_memory);
 }

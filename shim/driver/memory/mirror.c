@@ -433,7 +433,7 @@ CUresult mirror_take_over(const void *bytes, size_t n, struct mirror_answer *ans
 		return status_of(CAUSE_VIOLATION);
 	pthread_mutex_lock(&mirror.lock);
 	/* A region may have gone meanwhile: its runs are for nobody. */
-	fits = mirror_take((const unsigned char *)bytes + sizeof(*answer), answer->bytes,
+	fits = mirror_store_runs((const unsigned char *)bytes + sizeof(*answer), answer->bytes,
 		mirror.views, mirror.count, true);
 	if (answer->number > atomic_load(&mirror.taken))
 		atomic_store(&mirror.taken, answer->number);
