@@ -166,16 +166,81 @@ static bool ipc_mapping(const struct worker_device *d, uint64_t granule, uint64_
 	return d->mappings[*first].granules > granule - *first;
 }
 
+/* The front is asked for one thing at a time, and the shim asks so. */
+static CUresult ipc_idle(const struct worker *w)
+{
+	return w->ipc.tag < 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+/* Asks the front to name MEMORY, WAIT's. */
+static CUresult ipc_export(struct worker *w, struct request *r, const struct ipc_wait *wait,
+	CUmemGenericAllocationHandle memory)
+{
+	static struct handoff ask;
+	CUresult status;
+	int fd;
+
+	status = w->cuda.cuMemExportToShareableHandle(
+		&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (status)
+		return status;
+	ask = (struct handoff){
+		.what = HANDOFF_SHARE, .device = wait->device, .bytes = wait->bytes};
+	w->ipc = *wait;
+	status = ipc_ask(w, r, &ask, fd);
+	close(fd);
+	return status;
+}
+
+/* Asks the front for the memory of this name, which becomes WAIT's. */
+static CUresult ipc_import(struct worker *w, struct request *r, const struct ipc_wait *wait,
+	const uint8_t name[16])
+{
+	const struct worker_device *d = &w->devices[wait->device];
+	static struct handoff ask;
+	CUresult status = ipc_idle(w);
+
+	if (wait->bytes > d->lease - d->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (status)
+		return status;
+	if (!w->cuda.cuMemImportFromShareableHandle)
+		return worker_lacks(w, "cuMemImportFromShareableHandle");
+	ask = (struct handoff){.what = HANDOFF_WANT, .device = wait->device};
+	memcpy(ask.session, name, sizeof(ask.session));
+	w->ipc = *wait;
+	return ipc_ask(w, r, &ask, -1);
+}
+
+/* The front's word on what ipc_import asked for: a handle that is the caller's. */
+static CUresult ipc_imported(
+	struct worker *w, const struct handoff *h, int fd, CUmemGenericAllocationHandle *memory)
+{
+	const struct worker_device *d = &w->devices[w->ipc.device];
+	CUresult status;
+
+	if (h->status || fd < 0)
+		return h->status ? (CUresult)h->status : CUDA_ERROR_INVALID_VALUE;
+	if (h->bytes != w->ipc.bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Frames were served since it was asked. */
+	if (w->ipc.bytes > d->lease - d->used)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(w->ipc.device));
+	return status ? status
+		      : w->cuda.cuMemImportFromShareableHandle(memory, (void *)(intptr_t)fd,
+				CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
 CUresult serve_vcudaIpcExport(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaIpcExport *req = (const void *)r->body;
 	struct wire_vcudaIpcExport_reply *answer = (void *)r->answer;
-	static struct handoff ask;
 	struct worker_device *d;
 	struct ipc_share *share;
+	struct ipc_wait wait;
 	uint64_t first;
 	CUresult status;
-	int fd;
 
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -191,57 +256,40 @@ CUresult serve_vcudaIpcExport(struct worker *w, struct request *r)
 			sizeof(share->name));
 		return CUDA_SUCCESS;
 	}
-	if (w->ipc.tag >= 0)
-		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
+	status = ipc_idle(w);
+	if (status)
+		return status;
 	if (w->share_count == IPC_SHARES_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!w->cuda.cuMemExportToShareableHandle)
 		return worker_lacks(w, "cuMemExportToShareableHandle");
 	status = ipc_move(w, d, (uint32_t)req->device, first);
-	if (!status)
-		status = w->cuda.cuMemExportToShareableHandle(&fd, d->mappings[first].memory,
-			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	if (status)
 		return status;
-	ask = (struct handoff){
-		.what = HANDOFF_SHARE, .device = (uint32_t)req->device, .bytes = answer->bytes};
-	w->ipc = (struct ipc_wait){.tag = -1,
+	wait = (struct ipc_wait){.tag = -1,
 		.device = (uint32_t)req->device,
 		.address = answer->base,
 		.bytes = answer->bytes};
-	status = ipc_ask(w, r, &ask, fd);
-	close(fd);
-	return status;
+	return ipc_export(w, r, &wait, d->mappings[first].memory);
 }
 
 CUresult serve_vcudaIpcImport(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaIpcImport *req = (const void *)r->body;
 	const uint8_t *name = worker_in(r, &req->name, 16);
-	static struct handoff ask;
-	struct worker_device *d;
+	struct ipc_wait wait = {.tag = -1,
+		.import = true,
+		.device = (uint32_t)req->device,
+		.address = req->address,
+		.bytes = req->bytes};
 
 	if (worker_refused(r))
 		return r->refused;
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
-	d = &w->devices[req->device];
-	if (!memory_vacant(d, req->address, req->bytes))
+	if (!memory_vacant(&w->devices[req->device], req->address, req->bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (req->bytes > d->lease - d->used)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (w->ipc.tag >= 0)
-		return CUDA_ERROR_NOT_READY;
-	if (!w->cuda.cuMemImportFromShareableHandle)
-		return worker_lacks(w, "cuMemImportFromShareableHandle");
-	ask = (struct handoff){.what = HANDOFF_WANT, .device = (uint32_t)req->device};
-	memcpy(ask.session, name, sizeof(ask.session));
-	w->ipc = (struct ipc_wait){.tag = -1,
-		.import = true,
-		.device = (uint32_t)req->device,
-		.address = req->address,
-		.bytes = req->bytes};
-	return ipc_ask(w, r, &ask, -1);
+	return ipc_import(w, r, &wait, name);
 }
 
 /* ---- memory with a name ---- */
@@ -251,9 +299,8 @@ CUresult serve_vcudaVmmExport(struct worker *w, struct request *r)
 	const struct wire_vcudaVmmExport *req = (const void *)r->body;
 	struct wire_vcudaVmmExport_reply *answer = (void *)r->answer;
 	struct vmm *m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
-	static struct handoff ask;
-	CUresult status;
-	int fd;
+	struct ipc_wait wait = {.tag = -1, .memory = req->memory};
+	CUresult status = ipc_idle(w);
 
 	if (!m)
 		return r->refused;
@@ -263,69 +310,41 @@ CUresult serve_vcudaVmmExport(struct worker *w, struct request *r)
 		memcpy(worker_out(r, &answer->name, sizeof(m->name)), m->name, sizeof(m->name));
 		return CUDA_SUCCESS;
 	}
-	if (w->ipc.tag >= 0)
-		return CUDA_ERROR_NOT_READY; /* the shim asks one at a time */
-	if (!w->cuda.cuMemExportToShareableHandle)
-		return worker_lacks(w, "cuMemExportToShareableHandle");
-	status = w->cuda.cuMemExportToShareableHandle(
-		&fd, m->memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	if (status)
 		return status;
-	ask = (struct handoff){.what = HANDOFF_SHARE, .device = m->device, .bytes = m->bytes};
-	w->ipc = (struct ipc_wait){.tag = -1, .memory = req->memory};
-	status = ipc_ask(w, r, &ask, fd);
-	close(fd);
-	return status;
+	if (!w->cuda.cuMemExportToShareableHandle)
+		return worker_lacks(w, "cuMemExportToShareableHandle");
+	wait.device = m->device;
+	wait.bytes = m->bytes;
+	return ipc_export(w, r, &wait, m->memory);
 }
 
 CUresult serve_vcudaVmmImport(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaVmmImport *req = (const void *)r->body;
 	const uint8_t *name = worker_in(r, &req->name, 16);
-	static struct handoff ask;
-	struct worker_device *d;
+	struct ipc_wait wait = {.tag = -1,
+		.import = true,
+		.device = (uint32_t)req->device,
+		.bytes = req->bytes,
+		.memory = req->memory};
 
 	if (worker_refused(r))
 		return r->refused;
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
-	d = &w->devices[req->device];
-	if (!req->memory || !req->bytes || req->bytes % d->granularity)
+	if (!req->memory || !req->bytes || req->bytes % w->devices[req->device].granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (req->bytes > d->lease - d->used)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (w->ipc.tag >= 0)
-		return CUDA_ERROR_NOT_READY;
-	if (!w->cuda.cuMemImportFromShareableHandle)
-		return worker_lacks(w, "cuMemImportFromShareableHandle");
-	ask = (struct handoff){.what = HANDOFF_WANT, .device = (uint32_t)req->device};
-	memcpy(ask.session, name, sizeof(ask.session));
-	w->ipc = (struct ipc_wait){.tag = -1,
-		.import = true,
-		.device = (uint32_t)req->device,
-		.bytes = req->bytes,
-		.memory = req->memory};
-	return ipc_ask(w, r, &ask, -1);
+	return ipc_import(w, r, &wait, name);
 }
 
 /* The front's word on the import of memory with a name. */
 static CUresult vmm_import(struct worker *w, const struct handoff *h, int fd)
 {
-	struct worker_device *d = &w->devices[w->ipc.device];
 	CUmemGenericAllocationHandle memory;
 	struct request r = {.refused = CUDA_SUCCESS};
-	CUresult status;
+	CUresult status = ipc_imported(w, h, fd, &memory);
 
-	if (h->status || fd < 0)
-		return h->status ? (CUresult)h->status : CUDA_ERROR_INVALID_VALUE;
-	if (h->bytes != w->ipc.bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (w->ipc.bytes > d->lease - d->used)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(w->ipc.device));
-	if (!status)
-		status = w->cuda.cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd,
-			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	if (status)
 		return status;
 	status = vmm_adopt(w, &r, w->ipc.memory, w->ipc.device, memory, w->ipc.bytes);
@@ -352,23 +371,6 @@ static CUresult vmm_shared(struct worker *w, const struct handoff *h)
 	return CUDA_SUCCESS;
 }
 
-static void vmm_answer(struct worker *w, const struct handoff *h, int fd)
-{
-	struct {
-		struct wire_vcudaVmmExport_reply fixed;
-		uint8_t name[16];
-	} reply = {.fixed.name = {sizeof(reply.fixed), sizeof(reply.name)}};
-	uint16_t tag = (uint16_t)w->ipc.tag;
-	CUresult status = w->ipc.import ? vmm_import(w, h, fd) : vmm_shared(w, h);
-
-	w->ipc.tag = -1;
-	memcpy(reply.name, h->session, sizeof(reply.name));
-	if (w->ipc.import)
-		reply_send(w, tag, status, NULL, 0);
-	else
-		reply_send(w, tag, status, &reply, sizeof(reply));
-}
-
 /* The front's word on an import. */
 static CUresult ipc_import_memory(struct worker *w, const struct handoff *h, int fd)
 {
@@ -376,17 +378,10 @@ static CUresult ipc_import_memory(struct worker *w, const struct handoff *h, int
 	CUmemGenericAllocationHandle memory;
 	CUresult status;
 
-	if (h->status || fd < 0)
-		return h->status ? (CUresult)h->status : CUDA_ERROR_INVALID_VALUE;
 	/* Frames were served since it was asked. */
-	if (h->bytes != w->ipc.bytes || !memory_vacant(d, w->ipc.address, w->ipc.bytes))
+	if (!h->status && !memory_vacant(d, w->ipc.address, w->ipc.bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (w->ipc.bytes > d->lease - d->used)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = worker_use(w, (uint16_t)CONTEXT_PRIMARY(w->ipc.device));
-	if (!status)
-		status = w->cuda.cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd,
-			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	status = ipc_imported(w, h, fd, &memory);
 	if (status)
 		return status;
 	status = memory_put(w, w->ipc.device, w->ipc.address, w->ipc.bytes, memory, NULL);
@@ -417,27 +412,41 @@ static CUresult ipc_shared(struct worker *w, const struct handoff *h)
 	return CUDA_SUCCESS;
 }
 
+/* An export's reply, with the name that the front made. */
+static void ipc_reply(struct worker *w, const struct handoff *h, CUresult status)
+{
+	union {
+		struct wire_vcudaIpcExport_reply memory;
+		struct wire_vcudaVmmExport_reply vmm;
+		unsigned char bytes[sizeof(struct wire_vcudaIpcExport_reply) + 16];
+	} reply = {.memory = {.base = w->ipc.address, .bytes = w->ipc.bytes}};
+	uint32_t fixed = sizeof(reply.memory);
+
+	if (w->ipc.memory) {
+		fixed = sizeof(reply.vmm);
+		reply.vmm = (struct wire_vcudaVmmExport_reply){.name = {sizeof(reply.vmm), 16}};
+	} else {
+		reply.memory.name = (__typeof__(reply.memory.name)){sizeof(reply.memory), 16};
+	}
+	memcpy(reply.bytes + fixed, h->session, 16);
+	reply_send(w, (uint16_t)w->ipc.tag, status, &reply, fixed + 16);
+}
+
 void ipc_answer(struct worker *w, const struct handoff *h, int fd)
 {
-	struct {
-		struct wire_vcudaIpcExport_reply fixed;
-		uint8_t name[16];
-	} reply = {.fixed = {.base = w->ipc.address, .bytes = w->ipc.bytes}};
-	uint16_t tag = (uint16_t)w->ipc.tag;
-	CUresult status = CUDA_SUCCESS;
+	CUresult status;
 
-	if (w->ipc.tag >= 0 && w->ipc.memory && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
-		vmm_answer(w, h, fd);
-	} else if (w->ipc.tag >= 0 && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
-		status = w->ipc.import ? ipc_import_memory(w, h, fd) : ipc_shared(w, h);
-		w->ipc.tag = -1;
-		reply.fixed.name.offset = sizeof(reply.fixed);
-		reply.fixed.name.length = sizeof(reply.name);
-		memcpy(reply.name, h->session, sizeof(reply.name));
+	if (w->ipc.tag >= 0 && w->ipc.import == (h->what == HANDOFF_GIVEN)) {
 		if (w->ipc.import)
-			reply_send(w, tag, status, NULL, 0);
+			status = w->ipc.memory ? vmm_import(w, h, fd)
+					       : ipc_import_memory(w, h, fd);
 		else
-			reply_send(w, tag, status, &reply, sizeof(reply));
+			status = w->ipc.memory ? vmm_shared(w, h) : ipc_shared(w, h);
+		if (w->ipc.import)
+			reply_send(w, (uint16_t)w->ipc.tag, status, NULL, 0);
+		else
+			ipc_reply(w, h, status);
+		w->ipc.tag = -1;
 	}
 	if (fd >= 0)
 		close(fd);
