@@ -102,15 +102,21 @@ static void node_launch_free(struct node_launch *launch)
 	free(launch);
 }
 
-/* With the lock held: nothing needs the node's function any more. */
-static void callback_node_end(struct callback **at)
+/* With the lock held: the node's function, unlinked, if nothing needs it any more. */
+static struct callback *callback_node_unlink(struct callback **at)
 {
 	struct callback *callback = *at;
 
 	if (!callback->dropped || callback->launches)
-		return;
+		return NULL;
 	*at = callback->next;
-	while (callback->first) {
+	return callback;
+}
+
+/* Without the lock: memory of its launches goes, and memory has locks of its own. */
+static void callback_node_free(struct callback *callback)
+{
+	while (callback && callback->first) {
 		struct node_launch *launch = callback->first;
 
 		callback->first = launch->next;
@@ -203,29 +209,31 @@ static void node_launch_copy(const struct node_launch *launch, enum part_kind ki
 
 void callback_node_drop(uint64_t ticket)
 {
-	struct callback **at;
+	struct callback **at, *ended = NULL;
 
 	pthread_mutex_lock(&callbacks.lock);
 	at = callback_at(ticket);
 	if (*at) {
 		(*at)->dropped = true;
-		callback_node_end(at);
+		ended = callback_node_unlink(at);
 	}
 	pthread_mutex_unlock(&callbacks.lock);
+	callback_node_free(ended);
 }
 
 /* One launch of it has run. */
 static void callback_node_ran(uint64_t ticket)
 {
-	struct callback **at;
+	struct callback **at, *ended = NULL;
 
 	pthread_mutex_lock(&callbacks.lock);
 	at = callback_at(ticket);
 	if (*at && (*at)->launches) {
 		(*at)->launches--;
-		callback_node_end(at);
+		ended = callback_node_unlink(at);
 	}
 	pthread_mutex_unlock(&callbacks.lock);
+	callback_node_free(ended);
 }
 
 static void callback_run(uint64_t ticket)
