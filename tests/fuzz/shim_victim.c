@@ -33,6 +33,7 @@
 
 #define SECOND 1000000000ull
 #define SECONDS_MAX 60	/* a program that takes longer hangs */
+#define SECONDS_SERVE 5 /* a program waits as long as a silent sidecar is there */
 #define PART (1u << 20) /* ring, arena and bounce */
 #define SLOTS_AT 4096u
 #define COUNTERS_AT (SLOTS_AT + CHANNEL_SLOTS * (unsigned)sizeof(struct channel_slot))
@@ -371,6 +372,7 @@ static bool turn(struct hostile *l)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
+	const uint64_t leaves = wait_now() + SECONDS_SERVE * SECOND;
 	const uint64_t until = wait_now() + SECONDS_MAX * SECOND;
 	struct hostile l = {.bytes = bytes, .n = n};
 	struct pollfd p;
@@ -395,8 +397,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	l.socket = accept4(l.listener, NULL, NULL, SOCK_CLOEXEC);
 	close(l.listener);
 	unlink(address.sun_path);
-	while (turn(&l) && wait_now() < until)
+	while (turn(&l) && wait_now() < leaves)
 		;
+	shutdown(l.socket, SHUT_RDWR);
 	forked_end(child, until);
 	if (l.page && l.page != MAP_FAILED)
 		munmap(l.page, SEGMENT);
