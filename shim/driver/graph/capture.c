@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams that capture: see capture.h.
+ * Streams that capture, from the beginning to the end: see capture.h.
  */
 #include "shim/driver/forms.h"
 #include "shim/driver/graph/capture_state.h"
@@ -19,7 +19,6 @@
 
 struct captures captures = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(capture, captures.lock, LOCK_CAPTURE);
-static _Thread_local CUstreamCaptureMode thread_mode __attribute__((tls_model("initial-exec")));
 
 static struct capture *capture_find(uint64_t id)
 {
@@ -30,8 +29,7 @@ static struct capture *capture_find(uint64_t id)
 	return c;
 }
 
-/* With the lock held. */
-static struct capture *capture_of(const struct stream *stream)
+struct capture *capture_of(const struct stream *stream)
 {
 	return stream && stream->capture ? capture_find(stream->capture) : NULL;
 }
@@ -39,50 +37,6 @@ static struct capture *capture_of(const struct stream *stream)
 struct capture *capture_of_number(uint64_t number)
 {
 	return number ? capture_of(shim_object_of(number, KIND_CUstream)) : NULL;
-}
-
-struct blocking {
-	const struct context *context;
-	struct capture *found;
-};
-
-static void capture_blocking(void *object, void *argument)
-{
-	const struct stream *stream = object;
-	struct blocking *blocking = argument;
-
-	if (stream && stream->context == blocking->context &&
-		!(stream->flags & CU_STREAM_NON_BLOCKING) && capture_of(stream))
-		blocking->found = capture_of(stream);
-}
-
-struct capture *capture_around_legacy(const struct context *context)
-{
-	struct blocking blocking = {.context = context};
-
-	handle_each(KIND_CUstream, capture_blocking, &blocking);
-	return blocking.found;
-}
-
-CUresult capture_use(const struct context *context, const struct stream *stream)
-{
-	CUresult status = CUDA_SUCCESS;
-	struct capture *c;
-
-	pthread_mutex_lock(&captures.lock);
-	if (stream && stream->handle) {
-		c = capture_of(stream);
-		if (c && c->invalid)
-			status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	} else {
-		c = capture_around_legacy(context);
-		if (c) {
-			c->invalid = true;
-			status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-		}
-	}
-	pthread_mutex_unlock(&captures.lock);
-	return status;
 }
 
 struct graph *capture_graph(uint64_t stream)
@@ -98,60 +52,6 @@ struct graph *capture_graph(uint64_t stream)
 		graph = c->graph;
 	pthread_mutex_unlock(&captures.lock);
 	return graph;
-}
-
-CUresult capture_refuse(uint64_t stream)
-{
-	CUresult status = CUDA_SUCCESS;
-	struct capture *c;
-
-	if (!capture_any())
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&captures.lock);
-	c = capture_of_number(stream);
-	if (c) {
-		c->invalid = true;
-		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
-	pthread_mutex_unlock(&captures.lock);
-	return status;
-}
-
-CUresult capture_refuse_context(const struct context *context)
-{
-	CUresult status = CUDA_SUCCESS;
-
-	if (!capture_any())
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&captures.lock);
-	for (struct capture *c = captures.first; c; c = c->next)
-		if (c->context == context) {
-			c->invalid = true;
-			status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-		}
-	pthread_mutex_unlock(&captures.lock);
-	return status;
-}
-
-CUresult capture_unsafe_slow(void)
-{
-	CUresult status = CUDA_SUCCESS;
-
-	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&captures.lock);
-	for (struct capture *c = captures.first; c; c = c->next) {
-		bool own = pthread_equal(c->thread, pthread_self());
-
-		if (own ? c->mode == CU_STREAM_CAPTURE_MODE_RELAXED
-			: c->mode != CU_STREAM_CAPTURE_MODE_GLOBAL ||
-					thread_mode != CU_STREAM_CAPTURE_MODE_GLOBAL)
-			continue;
-		c->invalid = true;
-		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
-	pthread_mutex_unlock(&captures.lock);
-	return status;
 }
 
 /* ---- events ---- */
@@ -478,16 +378,4 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	else if (!existing)
 		graph_free(graph); /* the worker's is gone too */
 	return status;
-}
-
-CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	CUstreamCaptureMode old = thread_mode;
-
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* NVIDIA's driver keeps any number. */
-	thread_mode = *mode;
-	*mode = old;
-	return CUDA_SUCCESS;
 }
