@@ -16,7 +16,10 @@ MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
-           "overtakes", "aside", "stages")
+           "overtakes", "aside", "stages", "captured")
+
+# What a capture says to a call, before anything else about it is looked at.
+CAPTURED = ("node", "never", "unsafe", "own")
 
 
 @dataclass
@@ -397,6 +400,8 @@ def check(api):
         other = e.options.get("same")
         if other and not api.find(other):
             raise ApiError(f"{where}: same({other}): no such entry")
+        if e.options.get("captured", "own") not in CAPTURED:
+            raise ApiError(f"{where}: captured({e.options['captured']}): one of {', '.join(CAPTURED)}")
         for name in e.options.get("forgets", "").split(","):
             if name and not (api.find(name) and api.find(name).op):
                 raise ApiError(f"{where}: forgets({name}): no such entry with an opcode")

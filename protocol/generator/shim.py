@@ -163,6 +163,20 @@ def target(api, entry):
     return f"hand_{other.name}" if handled(other) else f"send_{other.name}"
 
 
+def capture_checks(entry, twin):
+    """What the stub asks while something captures, by the entry's captured(); "" for nothing."""
+    streams = [a for p, a in zip(entry.params, arguments(entry, twin)) if p in entry.streams]
+    if null_stream(entry):
+        streams = ["CU_STREAM_PER_THREAD" if twin else "CU_STREAM_LEGACY"]
+    sent = entry.verb in ("call", "post", "learned")
+    how = entry.options.get("captured", "node" if sent and streams else "own")
+    if how == "own":
+        return ""
+    if how == "unsafe":
+        return "capture_unsafe_slow()"
+    return " ?: ".join(f"capture_{how}({stream})" for stream in streams)
+
+
 def stub(api, entry):
     """The exported functions of one entry that is served, and what they send."""
     out = ""
@@ -177,9 +191,12 @@ def stub(api, entry):
     for _, name, twin in exported([entry]):
         if not entry.declared():
             out += text.prototype("CUresult", name, text.parameters(entry)) + "\n"
-        out += text.row("STUB", moment(entry), name, target(api, entry),
-                        text.grouped(text.parameters(entry)),
-                        text.grouped(arguments(entry, twin))) + ";\n"
+        rest = [name, target(api, entry), text.grouped(text.parameters(entry)),
+                text.grouped(arguments(entry, twin))]
+        if asked := capture_checks(entry, twin):
+            out += text.row("STUB_CAPTURED", moment(entry), asked, *rest) + ";\n"
+        else:
+            out += text.row("STUB", moment(entry), *rest) + ";\n"
     return out
 
 
@@ -191,7 +208,7 @@ def stubs(api):
         "that the compiler compares each definition with NVIDIA's declaration.",
         None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
-    for path in ['"shim/engine/stub.h"'] + text.includes("cuda_hand.h", "cuda_ops.h", "cuda_wire.h"):
+    for path in ['"shim/driver/graph/capture.h"', '"shim/engine/stub.h"'] + text.includes("cuda_hand.h", "cuda_ops.h", "cuda_wire.h"):
         out += f"#include {path}\n"
     out += "\n"
     served = [e for e in api.of("cuda") if e.verb != "refused"]

@@ -101,6 +101,14 @@ static CUresult event_drain(CUstream hStream)
 	return status || capture_graph(stream) ? status : sync_wait(SYNC_STREAM, stream, NULL);
 }
 
+/* Only a stream that captures can make an external record or wait of it: the graph's. */
+static bool event_captures(CUstream hStream)
+{
+	uint64_t number;
+
+	return capture_any() && !stream_plain(hStream, &number) && capture_graph(number);
+}
+
 CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op)
 {
 	struct event *event = event_of(hEvent);
@@ -112,6 +120,8 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & CU_EVENT_RECORD_EXTERNAL && !event_captures(hStream))
+		return CUDA_ERROR_ILLEGAL_STATE;
 	if (atomic_load(&event->shared)) {
 		status = event_drain(hStream);
 		if (status)
@@ -154,6 +164,8 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (Flags && !event_captures(hStream))
+		return CUDA_ERROR_ILLEGAL_STATE;
 	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
 	body->hStream = shim_stream(&call, hStream);
 	body->hEvent = event->handle;
@@ -264,7 +276,9 @@ CUresult hand_cuEventSynchronize(CUevent hEvent)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	status = capture_event(event);
+	status = capture_unsafe();
+	if (!status)
+		status = capture_event(event);
 	if (status)
 		return status;
 	recorded = atomic_load(&event->recorded);

@@ -73,6 +73,9 @@ CUresult memory_fill_awaited(CUdeviceptr dst, size_t pitch, unsigned value, unsi
 /* WHICH: pool_default or pool_current. */
 CUresult pool_tell(CUmemoryPool *out, CUdevice dev, struct pool *(*which)(int device));
 
+/* The first versions of the stream memory operations: NVIDIA's driver serves none any more. */
+CUresult memop_old(CUstream stream);
+
 CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op);
 
 /* Into EXISTING where there is one, behind COUNT of its nodes. */

@@ -3,7 +3,7 @@
  * Values that streams write.  A wrong argument is told by the call, as natively: of a post that
  * failed at the agent some later call would have to tell.
  */
-#include "shim/generated/cuda_hand.h"
+#include "shim/driver/forms.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
 #include "shim/driver/memory/mirror.h"
@@ -23,6 +23,14 @@ static CUresult value_address(CUdeviceptr *address, size_t bytes, unsigned flags
 		status = CUDA_ERROR_INVALID_VALUE;
 	*address = mirror_address(*address);
 	return status;
+}
+
+CUresult memop_old(CUstream stream)
+{
+	uint64_t number;
+	CUresult status = stream_plain(stream, &number);
+
+	return status ? status : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult hand_cuStreamWriteValue32_v2(

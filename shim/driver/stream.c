@@ -308,13 +308,17 @@ CUresult hand_cuStreamDestroy_v2(CUstream hStream)
 	return stream_destroy(stream);
 }
 
-/* The object behind a stream parameter; *status where there is none. */
-static struct stream *stream_object(CUstream hStream, CUresult *status)
+/* The object behind a stream parameter; *status where there is none, or where a capture does
+ * not let it be asked (capture.h). */
+static struct stream *stream_object(
+	CUstream hStream, CUresult (*captured)(CUstream), CUresult *status)
 {
 	uint64_t number;
 	struct stream *stream;
 
 	*status = stream_plain(hStream, &number);
+	if (!*status && capture_any())
+		*status = captured(hStream);
 	if (*status)
 		return NULL;
 	stream = stream_find(number);
@@ -330,7 +334,7 @@ CUresult hand_cuStreamGetPriority(CUstream hStream, int *priority)
 
 	if (!priority)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, &status);
+	stream = stream_object(hStream, capture_node, &status);
 	if (stream)
 		*priority = stream->priority;
 	return status;
@@ -343,7 +347,7 @@ CUresult hand_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 
 	if (!streamId)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, &status);
+	stream = stream_object(hStream, capture_never, &status);
 	if (stream)
 		*streamId = stream->id;
 	return status;
@@ -356,7 +360,7 @@ CUresult hand_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, &status);
+	stream = stream_object(hStream, capture_never, &status);
 	if (stream)
 		*flags = stream->flags;
 	return status;
@@ -369,7 +373,7 @@ CUresult hand_cuStreamGetDevice(CUstream hStream, CUdevice *device)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, &status);
+	stream = stream_object(hStream, capture_never, &status);
 	if (stream)
 		*device = stream->context->device;
 	return status;
@@ -382,7 +386,7 @@ CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 
 	if (!pctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	stream = stream_object(hStream, &status);
+	stream = stream_object(hStream, capture_node, &status);
 	if (stream)
 		*pctx = (CUcontext)(uintptr_t)stream->context->handle;
 	return status;

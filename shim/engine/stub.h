@@ -30,6 +30,19 @@
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
 
+/* The same, of a call about which CAPTURED, an expression, has the first word while a stream
+ * captures. */
+#define STUB_CAPTURED(when, captured, name, function, parameters, arguments)                   \
+	STUB_EXPORT CUresult name parameters                                                   \
+	{                                                                                      \
+		CUresult entered = STUB_##when(name);                                          \
+                                                                                               \
+		if (capture_any() && !entered)                                                 \
+			entered = captured;                                                    \
+		return entered ? entered : function arguments;                                 \
+	}                                                                                      \
+	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
+
 /* NAME, which answers STATUS whatever it is given, as NVIDIA's does where nothing can be given
  * that it would take. No parameter is looked at, so none is declared; for C it is answer_NAME,
  * since cuda.h may declare NAME with them. */

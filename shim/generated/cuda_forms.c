@@ -419,9 +419,54 @@ CUresult hand_cuEventRecord(CUevent hEvent, CUstream hStream)
 	return event_record(hEvent, hStream, 0, OP_cuEventRecord);
 }
 
+CUresult hand_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+		unsigned int flags)
+{
+	(void)addr;
+	(void)value;
+	(void)flags;
+	return memop_old(stream);
+}
+
+CUresult hand_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+		unsigned int flags)
+{
+	(void)addr;
+	(void)value;
+	(void)flags;
+	return memop_old(stream);
+}
+
+CUresult hand_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+		unsigned int flags)
+{
+	(void)addr;
+	(void)value;
+	(void)flags;
+	return memop_old(stream);
+}
+
+CUresult hand_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+		unsigned int flags)
+{
+	(void)addr;
+	(void)value;
+	(void)flags;
+	return memop_old(stream);
+}
+
+CUresult hand_cuStreamBatchMemOp(CUstream stream, unsigned int count,
+		CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+{
+	(void)count;
+	(void)paramArray;
+	(void)flags;
+	return memop_old(stream);
+}
+
 CUresult hand_cuStreamBeginCapture(CUstream hStream)
 {
-	return capture_begin(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL, NULL, 0);
+	return capture_begin(hStream, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL, 0);
 }
 
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)

@@ -559,6 +559,16 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 CUresult hand_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
 CUresult hand_cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
 		unsigned int syncMode);
+CUresult hand_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+		unsigned int flags);
+CUresult hand_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+		unsigned int flags);
+CUresult hand_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+		unsigned int flags);
+CUresult hand_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+		unsigned int flags);
+CUresult hand_cuStreamBatchMemOp(CUstream stream, unsigned int count,
+		CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 CUresult hand_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags);
 CUresult hand_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,

@@ -11,6 +11,7 @@
 #include <cuda.h>
 #include <string.h>
 
+#include "shim/driver/graph/capture.h"
 #include "shim/engine/stub.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -90,8 +91,8 @@ static CUresult send_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilitie
 STUB(ready, cuDeviceGetHostAtomicCapabilities, send_cuDeviceGetHostAtomicCapabilities,
 	(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
 	CUdevice dev), (capabilities, operations, count, dev));
-STUB(ready, cuDeviceSetMemPool, hand_cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool pool),
-	(dev, pool));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuDeviceSetMemPool, hand_cuDeviceSetMemPool,
+	(CUdevice dev, CUmemoryPool pool), (dev, pool));
 STUB(lasting, cuDeviceGetMemPool, hand_cuDeviceGetMemPool, (CUmemoryPool *pool, CUdevice dev),
 	(pool, dev));
 STUB(lasting, cuDeviceGetDefaultMemPool, hand_cuDeviceGetDefaultMemPool,
@@ -147,7 +148,8 @@ static CUresult send_cuCtxSetLimit(CUlimit limit, size_t value)
 	shim_forget(OP_cuCtxGetLimit);
 	return status;
 }
-STUB(ready, cuCtxSetLimit, send_cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuCtxSetLimit, send_cuCtxSetLimit, (CUlimit limit,
+	size_t value), (limit, value));
 
 /* cached 257 */
 static CUresult send_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
@@ -204,7 +206,8 @@ static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
 	shim_forget(OP_cuCtxGetCacheConfig);
 	return status;
 }
-STUB(ready, cuCtxSetCacheConfig, send_cuCtxSetCacheConfig, (CUfunc_cache config), (config));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuCtxSetCacheConfig, send_cuCtxSetCacheConfig,
+	(CUfunc_cache config), (config));
 STUB(lasting, cuCtxGetApiVersion, hand_cuCtxGetApiVersion, (CUcontext ctx,
 	unsigned int *version), (ctx, version));
 STUB(ready, cuCtxGetStreamPriorityRange, hand_cuCtxGetStreamPriorityRange, (int *leastPriority,
@@ -266,8 +269,8 @@ static CUresult send_cuCtxSetSharedMemConfig(CUsharedconfig config)
 	shim_forget(OP_cuCtxGetSharedMemConfig);
 	return status;
 }
-STUB(ready, cuCtxSetSharedMemConfig, send_cuCtxSetSharedMemConfig, (CUsharedconfig config),
-	(config));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuCtxSetSharedMemConfig,
+	send_cuCtxSetSharedMemConfig, (CUsharedconfig config), (config));
 STUB(ready, cuModuleLoad, hand_cuModuleLoad, (CUmodule *module, const char *fname), (module,
 	fname));
 STUB(ready, cuModuleLoadData, hand_cuModuleLoadData, (CUmodule *module, const void *image),
@@ -346,19 +349,20 @@ STUB(ready, cuKernelGetParamCount, hand_cuKernelGetParamCount, (CUkernel kernel,
 	size_t *paramCount), (kernel, paramCount));
 STUB(ready, cuMemGetInfo_v2, hand_cuMemGetInfo_v2, (size_t *free, size_t *total), (free,
 	total));
-STUB(ready, cuMemAlloc_v2, hand_cuMemAlloc_v2, (CUdeviceptr *dptr, size_t bytesize), (dptr,
-	bytesize));
-STUB(ready, cuMemAllocPitch_v2, hand_cuMemAllocPitch_v2, (CUdeviceptr *dptr, size_t *pPitch,
-	size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes), (dptr, pPitch,
-	WidthInBytes, Height, ElementSizeBytes));
-STUB(ready, cuMemFree_v2, hand_cuMemFree_v2, (CUdeviceptr dptr), (dptr));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemAlloc_v2, hand_cuMemAlloc_v2,
+	(CUdeviceptr *dptr, size_t bytesize), (dptr, bytesize));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemAllocPitch_v2, hand_cuMemAllocPitch_v2,
+	(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+	unsigned int ElementSizeBytes), (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFree_v2, hand_cuMemFree_v2, (CUdeviceptr dptr),
+	(dptr));
 STUB(ready, cuMemGetAddressRange_v2, hand_cuMemGetAddressRange_v2, (CUdeviceptr *pbase,
 	size_t *psize, CUdeviceptr dptr), (pbase, psize, dptr));
-STUB(ready, cuMemAllocHost_v2, hand_cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp,
-	bytesize));
-STUB(ready, cuMemFreeHost, hand_cuMemFreeHost, (void *p), (p));
-STUB(ready, cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp, size_t bytesize,
-	unsigned int Flags), (pp, bytesize, Flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemAllocHost_v2, hand_cuMemAllocHost_v2,
+	(void **pp, size_t bytesize), (pp, bytesize));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFreeHost, hand_cuMemFreeHost, (void *p), (p));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp,
+	size_t bytesize, unsigned int Flags), (pp, bytesize, Flags));
 STUB(ready, cuMemHostGetDevicePointer_v2, hand_cuMemHostGetDevicePointer_v2,
 	(CUdeviceptr *pdptr, void *p, unsigned int Flags), (pdptr, p, Flags));
 STUB(ready, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p), (pFlags,
@@ -383,11 +387,13 @@ STUB(ready, cuIpcGetMemHandle, hand_cuIpcGetMemHandle, (CUipcMemHandle *pHandle,
 STUB(ready, cuIpcOpenMemHandle_v2, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 	CUipcMemHandle handle, unsigned int Flags), (pdptr, handle, Flags));
 STUB(ready, cuIpcCloseMemHandle, hand_cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr));
-STUB(ready, cuMemHostRegister_v2, hand_cuMemHostRegister_v2, (void *p, size_t bytesize,
-	unsigned int Flags), (p, bytesize, Flags));
-STUB(ready, cuMemHostUnregister, hand_cuMemHostUnregister, (void *p), (p));
-STUB(ready, cuArrayCreate_v2, hand_cuArrayCreate_v2, (CUarray *pHandle,
-	const CUDA_ARRAY_DESCRIPTOR *pAllocateArray), (pHandle, pAllocateArray));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostRegister_v2, hand_cuMemHostRegister_v2,
+	(void *p, size_t bytesize, unsigned int Flags), (p, bytesize, Flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostUnregister, hand_cuMemHostUnregister,
+	(void *p), (p));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuArrayCreate_v2, hand_cuArrayCreate_v2,
+	(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray), (pHandle,
+	pAllocateArray));
 STUB(ready, cuArrayGetDescriptor_v2, hand_cuArrayGetDescriptor_v2,
 	(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor, hArray));
 STUB(ready, cuArrayGetSparseProperties, hand_cuArrayGetSparseProperties,
@@ -405,14 +411,15 @@ STUB(ready, cuMipmappedArrayGetMemoryRequirements, hand_cuMipmappedArrayGetMemor
 STUB(ready, cuArrayGetPlane, hand_cuArrayGetPlane, (CUarray *pPlaneArray, CUarray hArray,
 	unsigned int planeIdx), (pPlaneArray, hArray, planeIdx));
 STUB(ready, cuArrayDestroy, hand_cuArrayDestroy, (CUarray hArray), (hArray));
-STUB(ready, cuArray3DCreate_v2, hand_cuArray3DCreate_v2, (CUarray *pHandle,
-	const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray), (pHandle, pAllocateArray));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuArray3DCreate_v2, hand_cuArray3DCreate_v2,
+	(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray), (pHandle,
+	pAllocateArray));
 STUB(ready, cuArray3DGetDescriptor_v2, hand_cuArray3DGetDescriptor_v2,
 	(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor,
 	hArray));
-STUB(ready, cuMipmappedArrayCreate, hand_cuMipmappedArrayCreate, (CUmipmappedArray *pHandle,
-	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels),
-	(pHandle, pMipmappedArrayDesc, numMipmapLevels));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMipmappedArrayCreate, hand_cuMipmappedArrayCreate,
+	(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+	unsigned int numMipmapLevels), (pHandle, pMipmappedArrayDesc, numMipmapLevels));
 STUB(ready, cuMipmappedArrayGetLevel, hand_cuMipmappedArrayGetLevel, (CUarray *pLevelArray,
 	CUmipmappedArray hMipmappedArray, unsigned int level), (pLevelArray, hMipmappedArray,
 	level));
@@ -449,25 +456,28 @@ STUB(ready, cuMemGetAllocationPropertiesFromHandle, hand_cuMemGetAllocationPrope
 	(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle), (prop, handle));
 STUB(ready, cuMemRetainAllocationHandle, hand_cuMemRetainAllocationHandle,
 	(CUmemGenericAllocationHandle *handle, void *addr), (handle, addr));
-STUB(ready, cuMemPoolTrimTo, hand_cuMemPoolTrimTo, (CUmemoryPool pool, size_t minBytesToKeep),
-	(pool, minBytesToKeep));
-STUB(ready, cuMemPoolSetAttribute, hand_cuMemPoolSetAttribute, (CUmemoryPool pool,
-	CUmemPool_attribute attr, void *value), (pool, attr, value));
-STUB(ready, cuMemPoolGetAttribute, hand_cuMemPoolGetAttribute, (CUmemoryPool pool,
-	CUmemPool_attribute attr, void *value), (pool, attr, value));
-STUB(ready, cuMemPoolSetAccess, hand_cuMemPoolSetAccess, (CUmemoryPool pool,
-	const CUmemAccessDesc *map, size_t count), (pool, map, count));
-STUB(ready, cuMemPoolGetAccess, hand_cuMemPoolGetAccess, (CUmemAccess_flags *flags,
-	CUmemoryPool memPool, CUmemLocation *location), (flags, memPool, location));
-STUB(ready, cuMemPoolCreate, hand_cuMemPoolCreate, (CUmemoryPool *pool,
-	const CUmemPoolProps *poolProps), (pool, poolProps));
-STUB(ready, cuMemPoolDestroy, hand_cuMemPoolDestroy, (CUmemoryPool pool), (pool));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolTrimTo, hand_cuMemPoolTrimTo,
+	(CUmemoryPool pool, size_t minBytesToKeep), (pool, minBytesToKeep));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolSetAttribute, hand_cuMemPoolSetAttribute,
+	(CUmemoryPool pool, CUmemPool_attribute attr, void *value), (pool, attr, value));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolGetAttribute, hand_cuMemPoolGetAttribute,
+	(CUmemoryPool pool, CUmemPool_attribute attr, void *value), (pool, attr, value));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolSetAccess, hand_cuMemPoolSetAccess,
+	(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count), (pool, map, count));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolGetAccess, hand_cuMemPoolGetAccess,
+	(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location), (flags,
+	memPool, location));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolCreate, hand_cuMemPoolCreate,
+	(CUmemoryPool *pool, const CUmemPoolProps *poolProps), (pool, poolProps));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemPoolDestroy, hand_cuMemPoolDestroy,
+	(CUmemoryPool pool), (pool));
 STUB(ready, cuMemGetDefaultMemPool, hand_cuMemGetDefaultMemPool, (CUmemoryPool *pool_out,
 	CUmemLocation *location, CUmemAllocationType type), (pool_out, location, type));
 STUB(ready, cuMemGetMemPool, hand_cuMemGetMemPool, (CUmemoryPool *pool, CUmemLocation *location,
 	CUmemAllocationType type), (pool, location, type));
-STUB(ready, cuMemSetMemPool, hand_cuMemSetMemPool, (CUmemLocation *location,
-	CUmemAllocationType type, CUmemoryPool pool), (location, type, pool));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemSetMemPool, hand_cuMemSetMemPool,
+	(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool), (location, type,
+	pool));
 STUB(ready, cuMemPoolExportToShareableHandle, hand_cuMemPoolExportToShareableHandle,
 	(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
 	unsigned long long flags), (handle_out, pool, handleType, flags));
@@ -504,8 +514,9 @@ STUB(ready, cuMemRangeGetAttributes, hand_cuMemRangeGetAttributes, (void **data,
 	size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes,
 	CUdeviceptr devPtr, size_t count), (data, dataSizes, attributes, numAttributes, devPtr,
 	count));
-STUB(ready, cuPointerSetAttribute, hand_cuPointerSetAttribute, (const void *value,
-	CUpointer_attribute attribute, CUdeviceptr ptr), (value, attribute, ptr));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuPointerSetAttribute, hand_cuPointerSetAttribute,
+	(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr), (value, attribute,
+	ptr));
 STUB(lasting, cuPointerGetAttributes, hand_cuPointerGetAttributes, (unsigned int numAttributes,
 	CUpointer_attribute *attributes, void **data, CUdeviceptr ptr), (numAttributes,
 	attributes, data, ptr));
@@ -593,8 +604,9 @@ STUB(ready, cuParamSetv, hand_cuParamSetv, (CUfunction hfunc, int offset, void *
 STUB(ready, cuLaunch, hand_cuLaunch, (CUfunction f), (f));
 STUB(ready, cuLaunchGrid, hand_cuLaunchGrid, (CUfunction f, int grid_width, int grid_height),
 	(f, grid_width, grid_height));
-STUB(ready, cuLaunchGridAsync, hand_cuLaunchGridAsync, (CUfunction f, int grid_width,
-	int grid_height, CUstream hStream), (f, grid_width, grid_height, hStream));
+STUB_CAPTURED(ready, capture_node(hStream), cuLaunchGridAsync, hand_cuLaunchGridAsync,
+	(CUfunction f, int grid_width, int grid_height, CUstream hStream), (f, grid_width,
+	grid_height, hStream));
 STUB(ready, cuLaunchCooperativeKernelMultiDevice, hand_cuLaunchCooperativeKernelMultiDevice,
 	(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags),
 	(launchParamsList, numDevices, flags));
@@ -747,9 +759,9 @@ STUB(ready, cuGraphRemoveDependencies_v2, hand_cuGraphRemoveDependencies_v2, (CU
 	const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
 	size_t numDependencies), (hGraph, from, to, edgeData, numDependencies));
 STUB(ready, cuGraphDestroyNode, hand_cuGraphDestroyNode, (CUgraphNode hNode), (hNode));
-STUB(ready, cuGraphInstantiateWithFlags, hand_cuGraphInstantiateWithFlags,
-	(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags), (phGraphExec,
-	hGraph, flags));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiateWithFlags,
+	hand_cuGraphInstantiateWithFlags, (CUgraphExec *phGraphExec, CUgraph hGraph,
+	unsigned long long flags), (phGraphExec, hGraph, flags));
 STUB(ready, cuGraphExecGetFlags, hand_cuGraphExecGetFlags, (CUgraphExec hGraphExec,
 	cuuint64_t *flags), (hGraphExec, flags));
 STUB(ready, cuGraphExecKernelNodeSetParams_v2, hand_cuGraphExecKernelNodeSetParams_v2,
@@ -777,8 +789,8 @@ STUB(ready, cuGraphNodeSetEnabled, hand_cuGraphNodeSetEnabled, (CUgraphExec hGra
 	CUgraphNode hNode, unsigned int isEnabled), (hGraphExec, hNode, isEnabled));
 STUB(ready, cuGraphNodeGetEnabled, hand_cuGraphNodeGetEnabled, (CUgraphExec hGraphExec,
 	CUgraphNode hNode, unsigned int *isEnabled), (hGraphExec, hNode, isEnabled));
-STUB(lasting, cuGraphExecDestroy, hand_cuGraphExecDestroy, (CUgraphExec hGraphExec),
-	(hGraphExec));
+STUB_CAPTURED(lasting, capture_unsafe_slow(), cuGraphExecDestroy, hand_cuGraphExecDestroy,
+	(CUgraphExec hGraphExec), (hGraphExec));
 STUB(lasting, cuGraphDestroy, hand_cuGraphDestroy, (CUgraph hGraph), (hGraph));
 STUB(ready, cuGraphExecUpdate_v2, hand_cuGraphExecUpdate_v2, (CUgraphExec hGraphExec,
 	CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo), (hGraphExec, hGraph,
@@ -923,11 +935,12 @@ STUB(ready, cuOccupancyMaxPotentialClusterSize, hand_cuOccupancyMaxPotentialClus
 	config));
 STUB(ready, cuOccupancyMaxActiveClusters, hand_cuOccupancyMaxActiveClusters, (int *numClusters,
 	CUfunction func, const CUlaunchConfig *config), (numClusters, func, config));
-STUB(ready, cuTexObjectCreate, hand_cuTexObjectCreate, (CUtexObject *pTexObject,
-	const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
-	const CUDA_RESOURCE_VIEW_DESC *pResViewDesc), (pTexObject, pResDesc, pTexDesc,
-	pResViewDesc));
-STUB(ready, cuTexObjectDestroy, hand_cuTexObjectDestroy, (CUtexObject texObject), (texObject));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuTexObjectCreate, hand_cuTexObjectCreate,
+	(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc),
+	(pTexObject, pResDesc, pTexDesc, pResViewDesc));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuTexObjectDestroy, hand_cuTexObjectDestroy,
+	(CUtexObject texObject), (texObject));
 STUB(ready, cuTexObjectGetResourceDesc, hand_cuTexObjectGetResourceDesc,
 	(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject), (pResDesc, texObject));
 STUB(ready, cuTexObjectGetTextureDesc, hand_cuTexObjectGetTextureDesc,
@@ -935,10 +948,11 @@ STUB(ready, cuTexObjectGetTextureDesc, hand_cuTexObjectGetTextureDesc,
 STUB(ready, cuTexObjectGetResourceViewDesc, hand_cuTexObjectGetResourceViewDesc,
 	(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject), (pResViewDesc,
 	texObject));
-STUB(ready, cuSurfObjectCreate, hand_cuSurfObjectCreate, (CUsurfObject *pSurfObject,
-	const CUDA_RESOURCE_DESC *pResDesc), (pSurfObject, pResDesc));
-STUB(ready, cuSurfObjectDestroy, hand_cuSurfObjectDestroy, (CUsurfObject surfObject),
-	(surfObject));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuSurfObjectCreate, hand_cuSurfObjectCreate,
+	(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc), (pSurfObject,
+	pResDesc));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuSurfObjectDestroy, hand_cuSurfObjectDestroy,
+	(CUsurfObject surfObject), (surfObject));
 STUB(ready, cuSurfObjectGetResourceDesc, hand_cuSurfObjectGetResourceDesc,
 	(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject), (pResDesc, surfObject));
 
@@ -1245,243 +1259,285 @@ ANSWERS(ready, cuTexRefSetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
-STUB(ready, cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost,
-	size_t ByteCount), (dstDevice, srcHost, ByteCount, CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyHtoD_v2_ptds, hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice,
-	const void *srcHost, size_t ByteCount), (dstDevice, srcHost, ByteCount,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyDtoH_v2, hand_cuMemcpyDtoH_v2, (void *dstHost, CUdeviceptr srcDevice,
-	size_t ByteCount), (dstHost, srcDevice, ByteCount, CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyDtoH_v2_ptds, hand_cuMemcpyDtoH_v2, (void *dstHost, CUdeviceptr srcDevice,
-	size_t ByteCount), (dstHost, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyDtoD_v2, hand_cuMemcpyDtoD_v2, (CUdeviceptr dstDevice,
-	CUdeviceptr srcDevice, size_t ByteCount), (dstDevice, srcDevice, ByteCount,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2,
+	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), (dstDevice, srcHost,
+	ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoD_v2_ptds,
+	hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount),
+	(dstDevice, srcHost, ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoH_v2, hand_cuMemcpyDtoH_v2,
+	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), (dstHost, srcDevice,
+	ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoH_v2_ptds,
+	hand_cuMemcpyDtoH_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount),
+	(dstHost, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoD_v2, hand_cuMemcpyDtoD_v2,
+	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), (dstDevice, srcDevice,
+	ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoD_v2_ptds,
+	hand_cuMemcpyDtoD_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount),
+	(dstDevice, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoA_v2, hand_cuMemcpyDtoA_v2,
+	(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount),
+	(dstArray, dstOffset, srcDevice, ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoA_v2_ptds,
+	hand_cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
+	size_t ByteCount), (dstArray, dstOffset, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoD_v2, hand_cuMemcpyAtoD_v2,
+	(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount),
+	(dstDevice, srcArray, srcOffset, ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoD_v2_ptds,
+	hand_cuMemcpyAtoD_v2, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
+	size_t ByteCount), (dstDevice, srcArray, srcOffset, ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoA_v2, hand_cuMemcpyHtoA_v2,
+	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount), (dstArray,
+	dstOffset, srcHost, ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoA_v2_ptds,
+	hand_cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost,
+	size_t ByteCount), (dstArray, dstOffset, srcHost, ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoH_v2, hand_cuMemcpyAtoH_v2,
+	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstHost,
+	srcArray, srcOffset, ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoH_v2_ptds,
+	hand_cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray, size_t srcOffset,
+	size_t ByteCount), (dstHost, srcArray, srcOffset, ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoA_v2, hand_cuMemcpyAtoA_v2,
+	(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
+	size_t ByteCount), (dstArray, dstOffset, srcArray, srcOffset, ByteCount,
 	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyDtoD_v2_ptds, hand_cuMemcpyDtoD_v2, (CUdeviceptr dstDevice,
-	CUdeviceptr srcDevice, size_t ByteCount), (dstDevice, srcDevice, ByteCount,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyDtoA_v2, hand_cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset,
-	CUdeviceptr srcDevice, size_t ByteCount), (dstArray, dstOffset, srcDevice, ByteCount,
-	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyDtoA_v2_ptds, hand_cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset,
-	CUdeviceptr srcDevice, size_t ByteCount), (dstArray, dstOffset, srcDevice, ByteCount,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyAtoD_v2, hand_cuMemcpyAtoD_v2, (CUdeviceptr dstDevice, CUarray srcArray,
-	size_t srcOffset, size_t ByteCount), (dstDevice, srcArray, srcOffset, ByteCount,
-	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyAtoD_v2_ptds, hand_cuMemcpyAtoD_v2, (CUdeviceptr dstDevice,
-	CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstDevice, srcArray, srcOffset,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoA_v2_ptds,
+	hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset, CUarray srcArray,
+	size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray, srcOffset,
 	ByteCount, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyHtoA_v2, hand_cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset,
-	const void *srcHost, size_t ByteCount), (dstArray, dstOffset, srcHost, ByteCount,
-	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyHtoA_v2_ptds, hand_cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset,
-	const void *srcHost, size_t ByteCount), (dstArray, dstOffset, srcHost, ByteCount,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyAtoH_v2, hand_cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray,
-	size_t srcOffset, size_t ByteCount), (dstHost, srcArray, srcOffset, ByteCount,
-	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyAtoH_v2_ptds, hand_cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray,
-	size_t srcOffset, size_t ByteCount), (dstHost, srcArray, srcOffset, ByteCount,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyAtoA_v2, hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset,
-	CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray,
-	srcOffset, ByteCount, CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyAtoA_v2_ptds, hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset,
-	CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray,
-	srcOffset, ByteCount, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyHtoAAsync_v2, hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray,
-	size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream), (dstArray,
-	dstOffset, srcHost, ByteCount, hStream));
-STUB(ready, cuMemcpyHtoAAsync_v2_ptsz, hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyHtoAAsync_v2, hand_cuMemcpyHtoAAsync_v2,
+	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+	CUstream hStream), (dstArray, dstOffset, srcHost, ByteCount, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyHtoAAsync_v2_ptsz, hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray,
 	size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream), (dstArray,
 	dstOffset, srcHost, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyAtoHAsync_v2, hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyAtoHAsync_v2, hand_cuMemcpyAtoHAsync_v2,
+	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
+	(dstHost, srcArray, srcOffset, ByteCount, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyAtoHAsync_v2_ptsz, hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray,
 	size_t srcOffset, size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset,
-	ByteCount, hStream));
-STUB(ready, cuMemcpyAtoHAsync_v2_ptsz, hand_cuMemcpyAtoHAsync_v2, (void *dstHost,
-	CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream), (dstHost,
-	srcArray, srcOffset, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy2D_v2, hand_cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy,
-	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpy2D_v2_ptds, hand_cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy2DUnaligned_v2, hand_cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy),
-	(pCopy, CU_STREAM_LEGACY));
-STUB(ready, cuMemcpy2DUnaligned_v2_ptds, hand_cuMemcpy2DUnaligned_v2,
+	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy2D_v2, hand_cuMemcpy2D_v2,
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2D_v2_ptds, hand_cuMemcpy2D_v2,
 	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy3D_v2, hand_cuMemcpy3D_v2, (const CUDA_MEMCPY3D *pCopy), (pCopy,
-	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpy3D_v2_ptds, hand_cuMemcpy3D_v2, (const CUDA_MEMCPY3D *pCopy), (pCopy,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy2DUnaligned_v2,
+	hand_cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2DUnaligned_v2_ptds,
+	hand_cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy,
 	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyHtoDAsync_v2, hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy3D_v2, hand_cuMemcpy3D_v2,
+	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3D_v2_ptds, hand_cuMemcpy3D_v2,
+	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyHtoDAsync_v2, hand_cuMemcpyHtoDAsync_v2,
+	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
+	(dstDevice, srcHost, ByteCount, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyHtoDAsync_v2_ptsz, hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice,
 	const void *srcHost, size_t ByteCount, CUstream hStream), (dstDevice, srcHost,
-	ByteCount, hStream));
-STUB(ready, cuMemcpyHtoDAsync_v2_ptsz, hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice,
-	const void *srcHost, size_t ByteCount, CUstream hStream), (dstDevice, srcHost,
 	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyDtoHAsync_v2, hand_cuMemcpyDtoHAsync_v2, (void *dstHost,
-	CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstHost, srcDevice,
-	ByteCount, hStream));
-STUB(ready, cuMemcpyDtoHAsync_v2_ptsz, hand_cuMemcpyDtoHAsync_v2, (void *dstHost,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyDtoHAsync_v2, hand_cuMemcpyDtoHAsync_v2,
+	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstHost,
+	srcDevice, ByteCount, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyDtoHAsync_v2_ptsz, hand_cuMemcpyDtoHAsync_v2, (void *dstHost,
 	CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstHost, srcDevice,
 	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyDtoDAsync_v2, hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice,
-	CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstDevice, srcDevice,
-	ByteCount, hStream));
-STUB(ready, cuMemcpyDtoDAsync_v2_ptsz, hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyDtoDAsync_v2, hand_cuMemcpyDtoDAsync_v2,
+	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
+	(dstDevice, srcDevice, ByteCount, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyDtoDAsync_v2_ptsz, hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice,
 	CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstDevice, srcDevice,
 	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy2DAsync_v2, hand_cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy,
-	CUstream hStream), (pCopy, hStream));
-STUB(ready, cuMemcpy2DAsync_v2_ptsz, hand_cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy2DAsync_v2, hand_cuMemcpy2DAsync_v2,
+	(const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpy2DAsync_v2_ptsz, hand_cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy,
 	CUstream hStream), (pCopy, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy3DAsync_v2, hand_cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy,
-	CUstream hStream), (pCopy, hStream));
-STUB(ready, cuMemcpy3DAsync_v2_ptsz, hand_cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DAsync_v2, hand_cuMemcpy3DAsync_v2,
+	(const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpy3DAsync_v2_ptsz, hand_cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy,
 	CUstream hStream), (pCopy, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD8_v2, hand_cuMemsetD8_v2, (CUdeviceptr dstDevice, unsigned char uc,
-	size_t N), (dstDevice, uc, N, CU_STREAM_LEGACY));
-STUB(ready, cuMemsetD8_v2_ptds, hand_cuMemsetD8_v2, (CUdeviceptr dstDevice, unsigned char uc,
-	size_t N), (dstDevice, uc, N, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD16_v2, hand_cuMemsetD16_v2, (CUdeviceptr dstDevice, unsigned short us,
-	size_t N), (dstDevice, us, N, CU_STREAM_LEGACY));
-STUB(ready, cuMemsetD16_v2_ptds, hand_cuMemsetD16_v2, (CUdeviceptr dstDevice, unsigned short us,
-	size_t N), (dstDevice, us, N, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD32_v2, hand_cuMemsetD32_v2, (CUdeviceptr dstDevice, unsigned int ui,
-	size_t N), (dstDevice, ui, N, CU_STREAM_LEGACY));
-STUB(ready, cuMemsetD32_v2_ptds, hand_cuMemsetD32_v2, (CUdeviceptr dstDevice, unsigned int ui,
-	size_t N), (dstDevice, ui, N, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD2D8_v2, hand_cuMemsetD2D8_v2, (CUdeviceptr dstDevice, size_t dstPitch,
-	unsigned char uc, size_t Width, size_t Height), (dstDevice, dstPitch, uc, Width, Height,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, hand_cuMemsetD8_v2,
+	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc, N,
 	CU_STREAM_LEGACY));
-STUB(ready, cuMemsetD2D8_v2_ptds, hand_cuMemsetD2D8_v2, (CUdeviceptr dstDevice, size_t dstPitch,
-	unsigned char uc, size_t Width, size_t Height), (dstDevice, dstPitch, uc, Width, Height,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD8_v2_ptds, hand_cuMemsetD8_v2,
+	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc, N,
 	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD2D16_v2, hand_cuMemsetD2D16_v2, (CUdeviceptr dstDevice, size_t dstPitch,
-	unsigned short us, size_t Width, size_t Height), (dstDevice, dstPitch, us, Width,
-	Height, CU_STREAM_LEGACY));
-STUB(ready, cuMemsetD2D16_v2_ptds, hand_cuMemsetD2D16_v2, (CUdeviceptr dstDevice,
-	size_t dstPitch, unsigned short us, size_t Width, size_t Height), (dstDevice, dstPitch,
-	us, Width, Height, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD2D32_v2, hand_cuMemsetD2D32_v2, (CUdeviceptr dstDevice, size_t dstPitch,
-	unsigned int ui, size_t Width, size_t Height), (dstDevice, dstPitch, ui, Width, Height,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, hand_cuMemsetD16_v2,
+	(CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice, us, N,
 	CU_STREAM_LEGACY));
-STUB(ready, cuMemsetD2D32_v2_ptds, hand_cuMemsetD2D32_v2, (CUdeviceptr dstDevice,
-	size_t dstPitch, unsigned int ui, size_t Width, size_t Height), (dstDevice, dstPitch,
-	ui, Width, Height, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy, hand_cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst,
-	src, ByteCount, CU_STREAM_LEGACY));
-STUB(ready, cuMemcpy_ptds, hand_cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount),
-	(dst, src, ByteCount, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyAsync, hand_cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src,
-	size_t ByteCount, CUstream hStream), (dst, src, ByteCount, hStream));
-STUB(ready, cuMemcpyAsync_ptsz, hand_cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src,
-	size_t ByteCount, CUstream hStream), (dst, src, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyPeer, hand_cuMemcpyPeer, (CUdeviceptr dstDevice, CUcontext dstContext,
-	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext,
-	srcDevice, srcContext, ByteCount, CU_STREAM_LEGACY));
-STUB(ready, cuMemcpyPeer_ptds, hand_cuMemcpyPeer, (CUdeviceptr dstDevice, CUcontext dstContext,
-	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext,
-	srcDevice, srcContext, ByteCount, CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyPeerAsync, hand_cuMemcpyPeerAsync, (CUdeviceptr dstDevice,
-	CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-	CUstream hStream), (dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
-STUB(ready, cuMemcpyPeerAsync_ptsz, hand_cuMemcpyPeerAsync, (CUdeviceptr dstDevice,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD16_v2_ptds,
+	hand_cuMemsetD16_v2, (CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice,
+	us, N, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, hand_cuMemsetD32_v2,
+	(CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, ui, N,
+	CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD32_v2_ptds,
+	hand_cuMemsetD32_v2, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, ui,
+	N, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, hand_cuMemsetD2D8_v2,
+	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height),
+	(dstDevice, dstPitch, uc, Width, Height, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D8_v2_ptds,
+	hand_cuMemsetD2D8_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+	size_t Width, size_t Height), (dstDevice, dstPitch, uc, Width, Height,
+	CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, hand_cuMemsetD2D16_v2,
+	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+	size_t Height), (dstDevice, dstPitch, us, Width, Height, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D16_v2_ptds,
+	hand_cuMemsetD2D16_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+	size_t Width, size_t Height), (dstDevice, dstPitch, us, Width, Height,
+	CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, hand_cuMemsetD2D32_v2,
+	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
+	(dstDevice, dstPitch, ui, Width, Height, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D32_v2_ptds,
+	hand_cuMemsetD2D32_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+	size_t Width, size_t Height), (dstDevice, dstPitch, ui, Width, Height,
+	CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy, hand_cuMemcpy, (CUdeviceptr dst,
+	CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy_ptds, hand_cuMemcpy,
+	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount,
+	CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyAsync, hand_cuMemcpyAsync, (CUdeviceptr dst,
+	CUdeviceptr src, size_t ByteCount, CUstream hStream), (dst, src, ByteCount, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAsync_ptsz,
+	hand_cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
+	CUstream hStream), (dst, src, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyPeer, hand_cuMemcpyPeer,
+	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
+	ByteCount, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyPeer_ptds, hand_cuMemcpyPeer,
+	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
+	ByteCount, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyPeerAsync, hand_cuMemcpyPeerAsync,
+	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+	CUcontext srcContext, size_t ByteCount, CUstream hStream), (dstDevice, dstContext,
+	srcDevice, srcContext, ByteCount, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyPeerAsync_ptsz, hand_cuMemcpyPeerAsync, (CUdeviceptr dstDevice,
 	CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
 	CUstream hStream), (dstDevice, dstContext, srcDevice, srcContext, ByteCount,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy3DPeer, hand_cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *pCopy), (pCopy,
-	CU_STREAM_LEGACY));
-STUB(ready, cuMemcpy3DPeer_ptds, hand_cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *pCopy), (pCopy,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy3DPeerAsync, hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy,
-	CUstream hStream), (pCopy, hStream));
-STUB(ready, cuMemcpy3DPeerAsync_ptsz, hand_cuMemcpy3DPeerAsync,
-	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy3DPeer, hand_cuMemcpy3DPeer,
+	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3DPeer_ptds,
+	hand_cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DPeerAsync, hand_cuMemcpy3DPeerAsync,
+	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpy3DPeerAsync_ptsz, hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy,
+	CUstream hStream), (pCopy, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
+	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
+	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
+	hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyBatchAsync_ptsz, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs,
 	size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 	size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs,
-	attrsIdxs, numAttrs, failIdx, hStream));
-STUB(ready, cuMemcpyBatchAsync_ptsz, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts,
-	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-	size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs,
-	sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync, (size_t numOps,
-	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
-	CUstream hStream), (numOps, opList, failIdx, flags, hStream));
-STUB(ready, cuMemcpy3DBatchAsync_ptsz, hand_cuMemcpy3DBatchAsync, (size_t numOps,
+	attrsIdxs, numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync,
+	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+	unsigned long long flags, CUstream hStream), (numOps, opList, failIdx, flags, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpy3DBatchAsync_ptsz, hand_cuMemcpy3DBatchAsync, (size_t numOps,
 	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
 	CUstream hStream), (numOps, opList, failIdx, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
-	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
-	attrsIdxs, numAttrs, hStream));
-STUB(ready, cuMemcpyBatchAsync_v2_ptsz, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2,
+	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts,
+	srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyBatchAsync_v2_ptsz, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
 	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
 	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
 	attrsIdxs, numAttrs, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemcpy3DBatchAsync_v2, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
-	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
-	opList, flags, hStream));
-STUB(ready, cuMemcpy3DBatchAsync_v2_ptsz, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DBatchAsync_v2,
+	hand_cuMemcpy3DBatchAsync_v2, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+	unsigned long long flags, CUstream hStream), (numOps, opList, flags, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpy3DBatchAsync_v2_ptsz, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
 	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
 	opList, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
-STUB(ready, cuMemcpyWithAttributesAsync, hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst,
-	CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), (dst, src,
-	size, attr, hStream));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyWithAttributesAsync,
+	hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst, CUdeviceptr src, size_t size,
+	CUmemcpyAttributes *attr, CUstream hStream), (dst, src, size, attr, hStream));
 CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
-STUB(ready, cuMemcpyWithAttributesAsync_ptsz, hand_cuMemcpyWithAttributesAsync,
-	(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
-	CUstream hStream), (dst, src, size, attr, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpyWithAttributesAsync_ptsz, hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst,
+	CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), (dst, src,
+	size, attr, hStream ? hStream : CU_STREAM_PER_THREAD));
 CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
 		CUstream hStream);
-STUB(ready, cuMemcpy3DWithAttributesAsync, hand_cuMemcpy3DWithAttributesAsync,
-	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (op, flags,
-	hStream));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DWithAttributesAsync,
+	hand_cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP *op,
+	unsigned long long flags, CUstream hStream), (op, flags, hStream));
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *op,
 		unsigned long long flags, CUstream hStream);
-STUB(ready, cuMemcpy3DWithAttributesAsync_ptsz, hand_cuMemcpy3DWithAttributesAsync,
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemcpy3DWithAttributesAsync_ptsz, hand_cuMemcpy3DWithAttributesAsync,
 	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (op, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD8Async, hand_cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc,
-	size_t N, CUstream hStream), (dstDevice, uc, N, hStream));
-STUB(ready, cuMemsetD8Async_ptsz, hand_cuMemsetD8Async, (CUdeviceptr dstDevice,
-	unsigned char uc, size_t N, CUstream hStream), (dstDevice, uc, N,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD8Async, hand_cuMemsetD8Async,
+	(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream), (dstDevice, uc,
+	N, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemsetD8Async_ptsz, hand_cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc,
+	size_t N, CUstream hStream), (dstDevice, uc, N,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD16Async, hand_cuMemsetD16Async, (CUdeviceptr dstDevice, unsigned short us,
-	size_t N, CUstream hStream), (dstDevice, us, N, hStream));
-STUB(ready, cuMemsetD16Async_ptsz, hand_cuMemsetD16Async, (CUdeviceptr dstDevice,
-	unsigned short us, size_t N, CUstream hStream), (dstDevice, us, N,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD16Async, hand_cuMemsetD16Async,
+	(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream), (dstDevice, us,
+	N, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemsetD16Async_ptsz, hand_cuMemsetD16Async, (CUdeviceptr dstDevice, unsigned short us,
+	size_t N, CUstream hStream), (dstDevice, us, N,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD32Async, hand_cuMemsetD32Async, (CUdeviceptr dstDevice, unsigned int ui,
-	size_t N, CUstream hStream), (dstDevice, ui, N, hStream));
-STUB(ready, cuMemsetD32Async_ptsz, hand_cuMemsetD32Async, (CUdeviceptr dstDevice,
-	unsigned int ui, size_t N, CUstream hStream), (dstDevice, ui, N,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD32Async, hand_cuMemsetD32Async,
+	(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream), (dstDevice, ui, N,
+	hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemsetD32Async_ptsz, hand_cuMemsetD32Async, (CUdeviceptr dstDevice, unsigned int ui,
+	size_t N, CUstream hStream), (dstDevice, ui, N,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD2D8Async, hand_cuMemsetD2D8Async, (CUdeviceptr dstDevice, size_t dstPitch,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD2D8Async, hand_cuMemsetD2D8Async,
+	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
+	CUstream hStream), (dstDevice, dstPitch, uc, Width, Height, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemsetD2D8Async_ptsz, hand_cuMemsetD2D8Async, (CUdeviceptr dstDevice, size_t dstPitch,
 	unsigned char uc, size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch,
-	uc, Width, Height, hStream));
-STUB(ready, cuMemsetD2D8Async_ptsz, hand_cuMemsetD2D8Async, (CUdeviceptr dstDevice,
-	size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream),
-	(dstDevice, dstPitch, uc, Width, Height, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD2D16Async, hand_cuMemsetD2D16Async, (CUdeviceptr dstDevice,
-	size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream),
-	(dstDevice, dstPitch, us, Width, Height, hStream));
-STUB(ready, cuMemsetD2D16Async_ptsz, hand_cuMemsetD2D16Async, (CUdeviceptr dstDevice,
+	uc, Width, Height, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD2D16Async, hand_cuMemsetD2D16Async,
+	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
+	CUstream hStream), (dstDevice, dstPitch, us, Width, Height, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemsetD2D16Async_ptsz, hand_cuMemsetD2D16Async, (CUdeviceptr dstDevice,
 	size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream),
 	(dstDevice, dstPitch, us, Width, Height, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemsetD2D32Async, hand_cuMemsetD2D32Async, (CUdeviceptr dstDevice,
-	size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream),
-	(dstDevice, dstPitch, ui, Width, Height, hStream));
-STUB(ready, cuMemsetD2D32Async_ptsz, hand_cuMemsetD2D32Async, (CUdeviceptr dstDevice,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD2D32Async, hand_cuMemsetD2D32Async,
+	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
+	CUstream hStream), (dstDevice, dstPitch, ui, Width, Height, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemsetD2D32Async_ptsz, hand_cuMemsetD2D32Async, (CUdeviceptr dstDevice,
 	size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream),
 	(dstDevice, dstPitch, ui, Width, Height, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuStreamGetPriority, hand_cuStreamGetPriority, (CUstream hStream, int *priority),
@@ -1513,18 +1569,21 @@ STUB(ready, cuStreamGetCtx, hand_cuStreamGetCtx, (CUstream hStream, CUcontext *p
 	pctx));
 STUB(ready, cuStreamGetCtx_ptsz, hand_cuStreamGetCtx, (CUstream hStream, CUcontext *pctx),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, pctx));
-STUB(ready, cuStreamGetCtx_v2, hand_cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx,
-	CUgreenCtx *pGreenCtx), (hStream, pCtx, pGreenCtx));
-STUB(ready, cuStreamGetCtx_v2_ptsz, hand_cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx,
+STUB_CAPTURED(ready, capture_node(hStream), cuStreamGetCtx_v2, hand_cuStreamGetCtx_v2,
+	(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx), (hStream, pCtx, pGreenCtx));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuStreamGetCtx_v2_ptsz, hand_cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx,
 	CUgreenCtx *pGreenCtx), (hStream ? hStream : CU_STREAM_PER_THREAD, pCtx, pGreenCtx));
-STUB(ready, cuStreamWaitEvent, hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent,
-	unsigned int Flags), (hStream, hEvent, Flags));
-STUB(ready, cuStreamWaitEvent_ptsz, hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent,
+STUB_CAPTURED(ready, capture_node(hStream), cuStreamWaitEvent, hand_cuStreamWaitEvent,
+	(CUstream hStream, CUevent hEvent, unsigned int Flags), (hStream, hEvent, Flags));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuStreamWaitEvent_ptsz, hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent,
 	unsigned int Flags), (hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags));
-STUB(ready, cuStreamAddCallback, hand_cuStreamAddCallback, (CUstream hStream,
-	CUstreamCallback callback, void *userData, unsigned int flags), (hStream, callback,
-	userData, flags));
-STUB(ready, cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
+STUB_CAPTURED(ready, capture_never(hStream), cuStreamAddCallback, hand_cuStreamAddCallback,
+	(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
+	(hStream, callback, userData, flags));
+STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
 	CUstreamCallback callback, void *userData, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
 STUB(ready, cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync, (CUstream hStream,
@@ -1532,58 +1591,106 @@ STUB(ready, cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync, (CUstream hStre
 STUB(ready, cuStreamAttachMemAsync_ptsz, hand_cuStreamAttachMemAsync, (CUstream hStream,
 	CUdeviceptr dptr, size_t length, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
-STUB(ready, cuStreamQuery, hand_cuStreamQuery, (CUstream hStream), (hStream));
-STUB(ready, cuStreamQuery_ptsz, hand_cuStreamQuery, (CUstream hStream),
+STUB_CAPTURED(ready, capture_never(hStream), cuStreamQuery, hand_cuStreamQuery,
+	(CUstream hStream), (hStream));
+STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuStreamQuery_ptsz, hand_cuStreamQuery, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuStreamSynchronize, hand_cuStreamSynchronize, (CUstream hStream), (hStream));
-STUB(ready, cuStreamSynchronize_ptsz, hand_cuStreamSynchronize, (CUstream hStream),
+STUB_CAPTURED(ready, capture_never(hStream), cuStreamSynchronize, hand_cuStreamSynchronize,
+	(CUstream hStream), (hStream));
+STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuStreamSynchronize_ptsz, hand_cuStreamSynchronize, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuEventRecord, hand_cuEventRecord, (CUevent hEvent, CUstream hStream), (hEvent,
-	hStream));
-STUB(ready, cuEventRecord_ptsz, hand_cuEventRecord, (CUevent hEvent, CUstream hStream), (hEvent,
+STUB_CAPTURED(ready, capture_node(hStream), cuEventRecord, hand_cuEventRecord, (CUevent hEvent,
+	CUstream hStream), (hEvent, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuEventRecord_ptsz,
+	hand_cuEventRecord, (CUevent hEvent, CUstream hStream), (hEvent,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuEventRecordWithFlags, hand_cuEventRecordWithFlags, (CUevent hEvent,
-	CUstream hStream, unsigned int flags), (hEvent, hStream, flags));
-STUB(ready, cuEventRecordWithFlags_ptsz, hand_cuEventRecordWithFlags, (CUevent hEvent,
+STUB_CAPTURED(ready, capture_node(hStream), cuEventRecordWithFlags, hand_cuEventRecordWithFlags,
+	(CUevent hEvent, CUstream hStream, unsigned int flags), (hEvent, hStream, flags));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuEventRecordWithFlags_ptsz, hand_cuEventRecordWithFlags, (CUevent hEvent,
 	CUstream hStream, unsigned int flags), (hEvent,
 	hStream ? hStream : CU_STREAM_PER_THREAD, flags));
-STUB(ready, cuLaunchKernel, hand_cuLaunchKernel, (CUfunction f, unsigned int gridDimX,
-	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-	CUstream hStream, void **kernelParams, void **extra), (f, gridDimX, gridDimY, gridDimZ,
-	blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra));
-STUB(ready, cuLaunchKernel_ptsz, hand_cuLaunchKernel, (CUfunction f, unsigned int gridDimX,
+STUB_CAPTURED(ready, capture_node(hStream), cuLaunchKernel, hand_cuLaunchKernel, (CUfunction f,
+	unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra), (f,
+	gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+	kernelParams, extra));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuLaunchKernel_ptsz, hand_cuLaunchKernel, (CUfunction f, unsigned int gridDimX,
 	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
 	CUstream hStream, void **kernelParams, void **extra), (f, gridDimX, gridDimY, gridDimZ,
 	blockDimX, blockDimY, blockDimZ, sharedMemBytes,
 	hStream ? hStream : CU_STREAM_PER_THREAD, kernelParams, extra));
-STUB(ready, cuLaunchKernelEx, hand_cuLaunchKernelEx, (const CUlaunchConfig *config,
-	CUfunction f, void **kernelParams, void **extra), (config, f, kernelParams, extra,
-	CU_STREAM_LEGACY));
-STUB(ready, cuLaunchKernelEx_ptsz, hand_cuLaunchKernelEx, (const CUlaunchConfig *config,
-	CUfunction f, void **kernelParams, void **extra), (config, f, kernelParams, extra,
-	CU_STREAM_PER_THREAD));
-STUB(ready, cuLaunchHostFunc, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
-	void *userData), (hStream, fn, userData));
-STUB(ready, cuLaunchHostFunc_ptsz, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuLaunchKernelEx, hand_cuLaunchKernelEx,
+	(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra),
+	(config, f, kernelParams, extra, CU_STREAM_LEGACY));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuLaunchKernelEx_ptsz,
+	hand_cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+	void **extra), (config, f, kernelParams, extra, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuLaunchHostFunc, hand_cuLaunchHostFunc,
+	(CUstream hStream, CUhostFn fn, void *userData), (hStream, fn, userData));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuLaunchHostFunc_ptsz, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
 	void *userData), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
 CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
 		unsigned int syncMode);
-STUB(ready, cuLaunchHostFunc_v2, hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn,
-	void *userData, unsigned int syncMode), (hStream, fn, userData, syncMode));
+STUB_CAPTURED(ready, capture_node(hStream), cuLaunchHostFunc_v2, hand_cuLaunchHostFunc_v2,
+	(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode), (hStream, fn,
+	userData, syncMode));
 CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void *userData,
 		unsigned int syncMode);
-STUB(ready, cuLaunchHostFunc_v2_ptsz, hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn,
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuLaunchHostFunc_v2_ptsz, hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn,
 	void *userData, unsigned int syncMode), (hStream ? hStream : CU_STREAM_PER_THREAD, fn,
 	userData, syncMode));
 ANSWERS(ready, cuGraphicsMapResources, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsMapResources_ptsz, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsUnmapResources, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsUnmapResources_ptsz, CUDA_ERROR_INVALID_HANDLE);
-STUB(ready, cuStreamWriteValue32_v2, hand_cuStreamWriteValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue32_v2_ptsz, hand_cuStreamWriteValue32_v2, (CUstream stream,
+STUB_CAPTURED(ready, capture_never(stream), cuStreamWriteValue32, hand_cuStreamWriteValue32,
+	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream,
+	addr, value, flags));
+STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWriteValue32_ptsz, hand_cuStreamWriteValue32, (CUstream stream,
+	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
+	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+STUB_CAPTURED(ready, capture_never(stream), cuStreamWaitValue32, hand_cuStreamWaitValue32,
+	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream,
+	addr, value, flags));
+STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWaitValue32_ptsz, hand_cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr,
+	cuuint32_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
+	value, flags));
+STUB_CAPTURED(ready, capture_never(stream), cuStreamWriteValue64, hand_cuStreamWriteValue64,
+	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream,
+	addr, value, flags));
+STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWriteValue64_ptsz, hand_cuStreamWriteValue64, (CUstream stream,
+	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
+	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+STUB_CAPTURED(ready, capture_never(stream), cuStreamWaitValue64, hand_cuStreamWaitValue64,
+	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream,
+	addr, value, flags));
+STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWaitValue64_ptsz, hand_cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr,
+	cuuint64_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
+	value, flags));
+STUB_CAPTURED(ready, capture_never(stream), cuStreamBatchMemOp, hand_cuStreamBatchMemOp,
+	(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+	unsigned int flags), (stream, count, paramArray, flags));
+STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamBatchMemOp_ptsz, hand_cuStreamBatchMemOp, (CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags),
+	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
+STUB_CAPTURED(ready, capture_node(stream), cuStreamWriteValue32_v2,
+	hand_cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
+	unsigned int flags), (stream, addr, value, flags));
+STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWriteValue32_v2_ptsz, hand_cuStreamWriteValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
 
@@ -1602,14 +1709,18 @@ static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, c
 
 	return shim_post(&call);
 }
-STUB(ready, cuStreamWaitValue32_v2, send_cuStreamWaitValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWaitValue32_v2_ptsz, send_cuStreamWaitValue32_v2, (CUstream stream,
+STUB_CAPTURED(ready, capture_node(stream), cuStreamWaitValue32_v2, send_cuStreamWaitValue32_v2,
+	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream,
+	addr, value, flags));
+STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWaitValue32_v2_ptsz, send_cuStreamWaitValue32_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamWriteValue64_v2, hand_cuStreamWriteValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue64_v2_ptsz, hand_cuStreamWriteValue64_v2, (CUstream stream,
+STUB_CAPTURED(ready, capture_node(stream), cuStreamWriteValue64_v2,
+	hand_cuStreamWriteValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
+	unsigned int flags), (stream, addr, value, flags));
+STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWriteValue64_v2_ptsz, hand_cuStreamWriteValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
 
@@ -1628,62 +1739,73 @@ static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, c
 
 	return shim_post(&call);
 }
-STUB(ready, cuStreamWaitValue64_v2, send_cuStreamWaitValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWaitValue64_v2_ptsz, send_cuStreamWaitValue64_v2, (CUstream stream,
+STUB_CAPTURED(ready, capture_node(stream), cuStreamWaitValue64_v2, send_cuStreamWaitValue64_v2,
+	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream,
+	addr, value, flags));
+STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamWaitValue64_v2_ptsz, send_cuStreamWaitValue64_v2, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamBatchMemOp_v2, hand_cuStreamBatchMemOp_v2, (CUstream stream,
-	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream,
-	count, paramArray, flags));
-STUB(ready, cuStreamBatchMemOp_v2_ptsz, hand_cuStreamBatchMemOp_v2, (CUstream stream,
+STUB_CAPTURED(ready, capture_node(stream), cuStreamBatchMemOp_v2, hand_cuStreamBatchMemOp_v2,
+	(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+	unsigned int flags), (stream, count, paramArray, flags));
+STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
+	cuStreamBatchMemOp_v2_ptsz, hand_cuStreamBatchMemOp_v2, (CUstream stream,
 	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
-STUB(ready, cuMemPrefetchAsync, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
-	CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice, hStream));
-STUB(ready, cuMemPrefetchAsync_ptsz, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemPrefetchAsync, hand_cuMemPrefetchAsync,
+	(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream), (devPtr,
+	count, dstDevice, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemPrefetchAsync_ptsz, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
 	CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemPrefetchAsync_v2, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
-	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
-	count, location, flags, hStream));
-STUB(ready, cuMemPrefetchAsync_v2_ptsz, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemPrefetchAsync_v2, hand_cuMemPrefetchAsync_v2,
+	(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
+	CUstream hStream), (devPtr, count, location, flags, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemPrefetchAsync_v2_ptsz, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
 	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
 	count, location, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuMemAdvise, hand_cuMemAdvise, (CUdeviceptr devPtr, size_t count,
 	CUmem_advise advice, CUdevice device), (devPtr, count, advice, device));
-STUB(ready, cuMemPrefetchBatchAsync, hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs,
-	size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
-	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream));
-STUB(ready, cuMemPrefetchBatchAsync_ptsz, hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemPrefetchBatchAsync,
+	hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
+	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, prefetchLocs,
+	prefetchLocIdxs, numPrefetchLocs, flags, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemPrefetchBatchAsync_ptsz, hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs,
 	size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
 	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemDiscardBatchAsync, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
-	size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), (dptrs, sizes,
-	count, flags, hStream));
-STUB(ready, cuMemDiscardBatchAsync_ptsz, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemDiscardBatchAsync, hand_cuMemDiscardBatchAsync,
+	(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+	CUstream hStream), (dptrs, sizes, count, flags, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemDiscardBatchAsync_ptsz, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
 	size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), (dptrs, sizes,
 	count, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemDiscardAndPrefetchBatchAsync, hand_cuMemDiscardAndPrefetchBatchAsync,
-	(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
-	CUstream hStream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
-	flags, hStream));
-STUB(ready, cuMemDiscardAndPrefetchBatchAsync_ptsz, hand_cuMemDiscardAndPrefetchBatchAsync,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemDiscardAndPrefetchBatchAsync,
+	hand_cuMemDiscardAndPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes,
+	size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
+	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemDiscardAndPrefetchBatchAsync_ptsz, hand_cuMemDiscardAndPrefetchBatchAsync,
 	(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
 	CUstream hStream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
 	flags, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuLaunchCooperativeKernel, hand_cuLaunchCooperativeKernel, (CUfunction f,
-	unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams), (f, gridDimX,
-	gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-	kernelParams));
-STUB(ready, cuLaunchCooperativeKernel_ptsz, hand_cuLaunchCooperativeKernel, (CUfunction f,
+STUB_CAPTURED(ready, capture_node(hStream), cuLaunchCooperativeKernel,
+	hand_cuLaunchCooperativeKernel, (CUfunction f, unsigned int gridDimX,
+	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+	CUstream hStream, void **kernelParams), (f, gridDimX, gridDimY, gridDimZ, blockDimX,
+	blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuLaunchCooperativeKernel_ptsz, hand_cuLaunchCooperativeKernel, (CUfunction f,
 	unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
 	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
 	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams), (f, gridDimX,
@@ -1755,25 +1877,27 @@ STUB(ready, cuGraphKernelNodeSetParams, hand_cuGraphKernelNodeSetParams, (CUgrap
 STUB(ready, cuGraphExecKernelNodeSetParams, hand_cuGraphExecKernelNodeSetParams,
 	(CUgraphExec hGraphExec, CUgraphNode hNode,
 	const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams), (hGraphExec, hNode, nodeParams));
-STUB(ready, cuGraphInstantiateWithParams, hand_cuGraphInstantiateWithParams,
-	(CUgraphExec *phGraphExec, CUgraph hGraph,
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiateWithParams,
+	hand_cuGraphInstantiateWithParams, (CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), (phGraphExec, hGraph,
 	instantiateParams, CU_STREAM_LEGACY));
-STUB(ready, cuGraphInstantiateWithParams_ptsz, hand_cuGraphInstantiateWithParams,
-	(CUgraphExec *phGraphExec, CUgraph hGraph,
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiateWithParams_ptsz,
+	hand_cuGraphInstantiateWithParams, (CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), (phGraphExec, hGraph,
 	instantiateParams, CU_STREAM_PER_THREAD));
 STUB(ready, cuGraphExecUpdate, hand_cuGraphExecUpdate, (CUgraphExec hGraphExec, CUgraph hGraph,
 	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out), (hGraphExec,
 	hGraph, hErrorNode_out, updateResult_out));
-STUB(ready, cuGraphUpload, hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream), (hGraph,
-	hStream));
-STUB(ready, cuGraphUpload_ptsz, hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream),
-	(hGraph, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuGraphLaunch, hand_cuGraphLaunch, (CUgraphExec hGraph, CUstream hStream), (hGraph,
-	hStream));
-STUB(ready, cuGraphLaunch_ptsz, hand_cuGraphLaunch, (CUgraphExec hGraph, CUstream hStream),
-	(hGraph, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_never(hStream), cuGraphUpload, hand_cuGraphUpload,
+	(CUgraphExec hGraph, CUstream hStream), (hGraph, hStream));
+STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuGraphUpload_ptsz, hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream), (hGraph,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_never(hStream), cuGraphLaunch, hand_cuGraphLaunch,
+	(CUgraphExec hGraph, CUstream hStream), (hGraph, hStream));
+STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuGraphLaunch_ptsz, hand_cuGraphLaunch, (CUgraphExec hGraph, CUstream hStream), (hGraph,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuGraphGetEdges, hand_cuGraphGetEdges, (CUgraph hGraph, CUgraphNode *from,
 	CUgraphNode *to, size_t *numEdges), (hGraph, from, to, numEdges));
 STUB(ready, cuGraphNodeGetDependencies, hand_cuGraphNodeGetDependencies, (CUgraphNode hNode,
@@ -1804,9 +1928,12 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 
 	return shim_post(&call);
 }
-STUB(ready, cuStreamCopyAttributes, send_cuStreamCopyAttributes, (CUstream dstStream,
-	CUstream srcStream), (dstStream, srcStream));
-STUB(ready, cuStreamCopyAttributes_ptsz, send_cuStreamCopyAttributes, (CUstream dstStream,
+STUB_CAPTURED(ready, capture_node(dstStream) ?: capture_node(srcStream), cuStreamCopyAttributes,
+	send_cuStreamCopyAttributes, (CUstream dstStream, CUstream srcStream), (dstStream,
+	srcStream));
+STUB_CAPTURED(ready,
+	capture_node(dstStream ? dstStream : CU_STREAM_PER_THREAD) ?: capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
+	cuStreamCopyAttributes_ptsz, send_cuStreamCopyAttributes, (CUstream dstStream,
 	CUstream srcStream), (dstStream ? dstStream : CU_STREAM_PER_THREAD,
 	srcStream ? srcStream : CU_STREAM_PER_THREAD));
 
@@ -1861,20 +1988,24 @@ STUB(ready, cuStreamSetAttribute_ptsz, send_cuStreamSetAttribute, (CUstream hStr
 STUB(ready, cuGraphInstantiate, hand_cuGraphInstantiate, (CUgraphExec *phGraphExec,
 	CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
 	(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
-STUB(ready, cuGraphInstantiate_v2, hand_cuGraphInstantiate_v2, (CUgraphExec *phGraphExec,
-	CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
-	(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
-STUB(ready, cuMemFreeAsync, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr,
-	hStream));
-STUB(ready, cuMemFreeAsync_ptsz, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream),
-	(dptr, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemAllocAsync, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
-	CUstream hStream), (dptr, bytesize, hStream));
-STUB(ready, cuMemAllocAsync_ptsz, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiate_v2, hand_cuGraphInstantiate_v2,
+	(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+	size_t bufferSize), (phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemFreeAsync, hand_cuMemFreeAsync,
+	(CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemFreeAsync_ptsz, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_CAPTURED(ready, capture_node(hStream), cuMemAllocAsync, hand_cuMemAllocAsync,
+	(CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr, bytesize, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemAllocAsync_ptsz, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
 	CUstream hStream), (dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuMemAllocFromPoolAsync, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
-	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool, hStream));
-STUB(ready, cuMemAllocFromPoolAsync_ptsz, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
+STUB_CAPTURED(ready, capture_node(hStream), cuMemAllocFromPoolAsync,
+	hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+	CUstream hStream), (dptr, bytesize, pool, hStream));
+STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+	cuMemAllocFromPoolAsync_ptsz, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuStreamUpdateCaptureDependencies, hand_cuStreamUpdateCaptureDependencies,
@@ -1927,32 +2058,6 @@ STUB(lasting, cuDevicePrimaryCtxSetFlags, hand_cuDevicePrimaryCtxSetFlags_v2, (C
 	unsigned int flags), (dev, flags));
 STUB(lasting, cuDeviceGetUuid, hand_cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice dev), (uuid,
 	dev));
-STUB(ready, cuStreamWriteValue32, hand_cuStreamWriteValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue32_ptsz, hand_cuStreamWriteValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamWaitValue32, send_cuStreamWaitValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWaitValue32_ptsz, send_cuStreamWaitValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamWriteValue64, hand_cuStreamWriteValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWriteValue64_ptsz, hand_cuStreamWriteValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamWaitValue64, send_cuStreamWaitValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
-STUB(ready, cuStreamWaitValue64_ptsz, send_cuStreamWaitValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB(ready, cuStreamBatchMemOp, hand_cuStreamBatchMemOp_v2, (CUstream stream,
-	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream,
-	count, paramArray, flags));
-STUB(ready, cuStreamBatchMemOp_ptsz, hand_cuStreamBatchMemOp_v2, (CUstream stream,
-	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
 STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 	CUipcMemHandle handle, unsigned int Flags), (pdptr, handle, Flags));
 

@@ -220,6 +220,21 @@ bool capture_edges_plain(const CUgraphEdgeData *data, size_t n)
 	return true;
 }
 
+static CUresult capture_may_begin(CUstream hStream, uint64_t *number)
+{
+	CUresult status = stream_plain(hStream, number);
+	bool captures_already;
+
+	if (status)
+		return status;
+	if (!*number)
+		return capture_node(CU_STREAM_LEGACY) ?: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	pthread_mutex_lock(&captures.lock);
+	captures_already = capture_of_number(*number) != NULL;
+	pthread_mutex_unlock(&captures.lock);
+	return captures_already ? CUDA_ERROR_ILLEGAL_STATE : stream_number(hStream, number);
+}
+
 CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph *existing,
 	uint32_t *after, size_t count)
 {
@@ -233,9 +248,7 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 
 	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = stream_number(hStream, &number);
-	if (!status && !number)
-		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	status = capture_may_begin(hStream, &number);
 	if (!status)
 		status = order_drain(context, number);
 	if (status)
@@ -296,11 +309,15 @@ CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 	size_t numDependencies, CUstreamCaptureMode mode)
 {
 	struct graph *graph = graph_find(hGraph);
+	uint64_t number;
 	uint32_t *after;
 	CUresult status;
 
-	if (!graph)
+	if (!graph || (unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = capture_may_begin(hStream, &number);
+	if (status)
+		return status;
 	if (!capture_edges_plain(dependencyData, numDependencies))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	status = graph_numbers(graph, dependencies, numDependencies, &after);
@@ -319,6 +336,8 @@ static CUresult capture_may_end(struct capture *c, const struct stream *stream)
 		c->invalid = true;
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	}
+	if (c->invalid)
+		return CUDA_SUCCESS;
 	/* Over all the same, as natively (an H200, driver 580). */
 	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
 		!pthread_equal(c->thread, pthread_self()))
@@ -342,6 +361,8 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		return CUDA_ERROR_INVALID_VALUE;
 	*phGraph = NULL;
 	status = stream_plain(hStream, &number);
+	if (!status && !number)
+		status = capture_node(CU_STREAM_LEGACY);
 	if (status)
 		return status;
 	stream = number ? shim_object_of(number, KIND_CUstream) : NULL;

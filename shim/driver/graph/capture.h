@@ -35,6 +35,10 @@ static inline bool capture_any(void)
 /* Before work on a stream (NULL or its handle 0: the context's legacy one): INVALIDATED where
  * its capture is, IMPLICIT on the legacy stream while one that waits for it captures. */
 CUresult capture_use(const struct context *context, const struct stream *stream);
+/* What a stub asks first (captured() in cuda.api). node: as capture_use(); never: UNSUPPORTED
+ * where the stream captures, even if its capture is invalid already. */
+CUresult capture_node(CUstream stream);
+CUresult capture_never(CUstream stream);
 /* The graph that the stream captures into; NULL: it does not. */
 struct graph *capture_graph(uint64_t stream);
 /* A call that a stream cannot capture: UNSUPPORTED, and the capture is invalid; SUCCESS where

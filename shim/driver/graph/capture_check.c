@@ -53,6 +53,25 @@ CUresult capture_use(const struct context *context, const struct stream *stream)
 	return status;
 }
 
+CUresult capture_node(CUstream stream)
+{
+	uint64_t number;
+
+	/* Where there is no such stream, the call itself says so. */
+	if (!capture_any() || stream_plain(stream, &number))
+		return CUDA_SUCCESS;
+	return capture_use(context_current(), stream_find(number));
+}
+
+CUresult capture_never(CUstream stream)
+{
+	uint64_t number;
+
+	if (!capture_any() || stream_plain(stream, &number))
+		return CUDA_SUCCESS;
+	return number ? capture_refuse(number) : capture_use(context_current(), NULL);
+}
+
 CUresult capture_refuse(uint64_t stream)
 {
 	CUresult status = CUDA_SUCCESS;

@@ -19,6 +19,8 @@ CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
 
 	if (!captureStatus)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!status && !number)
+		status = capture_node(CU_STREAM_LEGACY);
 	if (status)
 		return status;
 	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -29,10 +31,8 @@ CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
 	if (c)
 		*captureStatus = c->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
 					    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	else if (!number && capture_around_legacy(context_current()))
-		status = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	pthread_mutex_unlock(&captures.lock);
-	return status;
+	return CUDA_SUCCESS;
 }
 
 /* Asks what the stream's next node will wait for; kept with the capture until it is asked
@@ -126,16 +126,16 @@ CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode
 	uint32_t *after;
 	CUresult status;
 
-	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!capture_edges_plain(dependencyData, numDependencies))
-		return CUDA_ERROR_NOT_SUPPORTED;
 	status = stream_number(hStream, &stream);
 	if (status)
 		return status;
 	graph = capture_graph(stream);
 	if (!graph)
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!capture_edges_plain(dependencyData, numDependencies))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	status = graph_numbers(graph, dependencies, numDependencies, &after);
 	if (status)
 		return status;
