@@ -26,6 +26,7 @@ endif
 
 -include softgpu/blas/blas.mk
 -include softgpu/dnn/dnn.mk
+-include softgpu/fft/fft.mk
 -include softgpu/rand/rand.mk
 
 ##### Tests #####
@@ -59,6 +60,9 @@ $(BUILD)/tests/softgpu_fatbin: SOFTGPU_TEST_LIBS := -lzstd -llz4
 # Tasks of the libraries beside the driver.
 $(BUILD)/tests/softgpu_tasks: $(BLAS_LIB) $(DNN_LIB)
 $(BUILD)/tests/softgpu_tasks: SOFTGPU_TEST_LIBS := $(BLAS_LIB) $(DNN_LIB)
+
+$(BUILD)/tests/softgpu_fft: $(FFT_LIB)
+$(BUILD)/tests/softgpu_fft: SOFTGPU_TEST_LIBS := $(FFT_LIB) -lm
 
 $(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
 	$(call say,LD,$@)

@@ -68,6 +68,7 @@ ALLOWED = {
     "softgpu/driver": "softgpu/ptx",
     "softgpu/blas": "softgpu/driver",
     "softgpu/dnn": "softgpu/driver",
+    "softgpu/fft": "softgpu/driver",
     "softgpu/rand": "softgpu/driver",
 
     "bench": "common protocol/wire softgpu/ptx",
