@@ -20,8 +20,10 @@ PRELOAD_CFLAGS += -Wno-tsan
 endif
 PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro
 
-SHIM_SRCS := $(wildcard shim/engine/*.c shim/driver/*.c shim/driver/*/*.c \
-	shim/libraries/common/*.c)
+# What each library front has for itself, though no ABI shows in it.
+FRONT_COMMON := shim/libraries/common/items.c
+SHIM_SRCS := $(filter-out $(FRONT_COMMON),$(wildcard shim/engine/*.c shim/driver/*.c \
+	shim/driver/*/*.c shim/libraries/common/*.c))
 SHIM_OBJS := $(patsubst %.c,$(OBJ)/shim/%.o,$(SHIM_SRCS) $(addprefix shim/generated/, \
 	cuda_stubs.c cuda_forms.c cuda_calls.c))
 
@@ -35,8 +37,8 @@ FRONT13_LIB := $(LIB)/libvcuda-13.so
 stub = $(addprefix $(OBJ)/preload-stub/,$(notdir $(1)))
 CUDA_STUB := $(call stub,$(CUDA_LIB))
 
-FRONT12_OBJS :=
-FRONT13_OBJS :=
+FRONT12_OBJS := $(FRONT_COMMON:%.c=$(OBJ)/shim/%.o)
+FRONT13_OBJS := $(FRONT12_OBJS)
 FRONT12_NAMES :=
 FRONT13_NAMES :=
 SHIM_FRONTS := $(filter-out shim/generated/%,$(wildcard shim/*/*.mk shim/libraries/*/*.mk))

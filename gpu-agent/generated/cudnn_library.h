@@ -36,19 +36,15 @@ extern const struct plain_library cudnn_plain; /* its stanza's */
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cudnn_serve_find(uint16_t op);
 
-struct cudnn_frame;
-typedef cudnnStatus_t (*cudnn_run)(struct cudnn_frame *f);
-/* What calls the library for an opcode that is served. */
-cudnn_run cudnn_run_of(uint16_t op);
-
 /* Those written by hand. */
+struct library_frame;
 CUresult serve_cudnnCreate(struct worker *w, struct request *r);
-cudnnStatus_t run_cudnnBackendExecute(struct cudnn_frame *f);
-cudnnStatus_t run_cudnnSetDropoutDescriptor(struct cudnn_frame *f);
-cudnnStatus_t run_cudnnGetRNNWeightParams(struct cudnn_frame *f);
-cudnnStatus_t run_cudnnCTCLoss(struct cudnn_frame *f);
-cudnnStatus_t run_cudnnGetCTCLossWorkspaceSize(struct cudnn_frame *f);
-cudnnStatus_t run_cudnnGetRNNLinLayerMatrixParams(struct cudnn_frame *f);
-cudnnStatus_t run_cudnnGetRNNLinLayerBiasParams(struct cudnn_frame *f);
+int run_cudnnBackendExecute(struct library_frame *f);
+int run_cudnnSetDropoutDescriptor(struct library_frame *f);
+int run_cudnnGetRNNWeightParams(struct library_frame *f);
+int run_cudnnCTCLoss(struct library_frame *f);
+int run_cudnnGetCTCLossWorkspaceSize(struct library_frame *f);
+int run_cudnnGetRNNLinLayerMatrixParams(struct library_frame *f);
+int run_cudnnGetRNNLinLayerBiasParams(struct library_frame *f);
 
 #endif

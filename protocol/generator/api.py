@@ -121,6 +121,7 @@ class Library:
     says: str            # what the front makes of a status for the program, or ""
     numbered: str        # what the worker makes of the library's for the stanza's numbers, or ""
     told: str            # the function whose number comes back with a new handle, or ""
+    hooks: list          # what of its statuses is written by hand, as FAMILY_NAME
     origin: str          # FILE:LINE
     name: str            # "cuBLAS"
     header: str          # NVIDIA's header that declares it
@@ -266,7 +267,8 @@ def parse_type(words, where):
 FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
-LIBRARY_MAY = ("parts", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told")
+LIBRARY_MAY = ("parts", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
+               "hooks")
 
 
 def parse_library(text, family, where):
@@ -290,6 +292,7 @@ def parse_library(text, family, where):
                    numbers(said.get("statuses", ())), said.get("state", []),
                    numbers(said.get("kept", ())),
                    *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
+                   said.get("hooks", []),
                    where, said["name"][0], said["header"][0])
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A library of form content (cuDNN): one on the agent whose calls carry descriptors by content, as a
-sequence of items (protocol/libraries/cudnn_body.h) that both ends read in the order of the parameters.  Made
+sequence of items (protocol/libraries/items.h) that both ends read in the order of the parameters.  Made
 here: stubs for each major, prototypes, the agent's function table and what calls it.
 """
 from . import library, plain, text
@@ -9,7 +9,7 @@ from .api import ApiError, abis
 from .shim import version_map
 
 F, MAJORS = "", ()  # the family that files() makes, and its majors
-# How a number travels: representation -> the word that names it in cudnn_put_… and cudnn_take_….
+# How a number travels: representation -> the word that names it in library_put_… and library_get_….
 NUMBERS = {"i32": "int", "u32": "int", "enum": "int", "i64": "long", "u64": "long",
            "f32": "float", "f64": "double"}
 
@@ -105,44 +105,41 @@ def put_lines(api, entry):
         if is_handle(p):
             continue
         if p.mark == "each":
-            items = ["&call", n, p.size, kind]
-            lines.append(text.wrap(f"\t{F}_put_each(", items, ");"))
+            put = ["put_each", n, p.size, kind]
         elif kind:
-            lines.append(f"\t{F}_put_descriptor(&call, {n}, {kind});")
+            put = ["put_descriptor", n, kind]
         elif p.mark == "device":
-            lines.append(f"\t{F}_put_device(&call, {n});")
-        elif p.mark == "scalar":
-            lines.append(text.wrap(f"\t{F}_put_scalar(", ["&call", n, p.size], ");"))
-        elif p.mark == "ints":
-            lines.append(text.wrap(f"\t{F}_put_ints(", ["&call", n, p.size], ");"))
-        elif p.mark == "out":
-            lines.append(f"\t{F}_out(&call, {n}, sizeof(*{n}));")
-        elif p.mark == "out?":
-            lines.append(f"\t{F}_out_maybe(&call, {n}, sizeof(*{n}));")
+            put = ["put_device", n]
+        elif p.mark in ("scalar", "ints"):
+            put = [f"put_{p.mark}", n, p.size]
+        elif p.mark in ("out", "out?"):
+            put = ["out" if p.mark == "out" else "out_maybe", n, f"sizeof(*{n})"]
         elif p.mark == "perf":
-            lines.append(f"\t{F}_out_perf(&call, {n}, {p.size});")
+            put = ["list", n, p.size, f"sizeof(*{n})"]
         else:
             word = number(api, entry, p)
             cast = {"int": "(uint32_t)", "long": "(uint64_t)"}.get(word, "")
-            lines.append(f"\t{F}_put_{word}(&call, {cast}{n});")
+            put = [f"put_{word}", f"{cast}{n}"]
+        lines.append(text.wrap(f"\tlibrary_{put[0]}(", ["&items"] + put[1:], ");"))
     return lines
 
 
 def stub(api, entry):
     handle = next(p.name for p in entry.params if is_handle(p))
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
-    out += f"\tstruct {F}_call call;\n\n"
-    out += text.wrap(f"\t{F}_begin(", ["&call", f"CALL_{entry.name}", f"OP_{entry.name}", handle,
-                                       f"{F.upper()}_{entry.verb.upper()}"], ");") + "\n"
+    out += "\tstruct library_items items;\n\n"
+    out += text.wrap("\tlibrary_begin(", [
+        "&items", f"&{F}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
+        f"LIBRARY_{entry.verb.upper()}", handle], ");") + "\n"
     out += "\n".join(put_lines(api, entry)) + "\n"
-    return out + f"\treturn {F}_send(&call);\n}}\n"
+    return out + "\treturn library_send(&items);\n}\n"
 
 
 def stubs(api):
     out = text.head(
         f"The functions that lib{F} exports, compiled for each major\n"
         f"(shim/libraries/common/stub.h says what a row is).  What crosses is put together with\n"
-        f"shim/libraries/{F}/{F}.h; what is local goes to hand_NAME beside it.", None,
+        f"shim/libraries/common/items.h; what is local goes to hand_NAME in shim/libraries/{F}/.", None,
         ["<stddef.h>", ""] +
         sorted(text.includes(*(f"{F}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
                ['"protocol/wire/handle.h"', f'"shim/libraries/{F}/{F}.h"',
@@ -179,15 +176,11 @@ def library_header(api):
     out += f"extern const struct plain_library {F}_plain; /* its stanza's */\n"
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{F}_serve_find(uint16_t op);\n\n"
-    out += f"struct {F}_frame;\n"
-    out += f"typedef {F}Status_t (*{F}_run)(struct {F}_frame *f);\n"
-    out += "/* What calls the library for an opcode that is served. */\n"
-    out += f"{F}_run {F}_run_of(uint16_t op);\n\n"
-    out += "/* Those written by hand. */\n"
+    out += "/* Those written by hand. */\nstruct library_frame;\n"
     for e in crossing(api):
         if e.hand("agent"):
             out += f"CUresult serve_{e.name}(struct worker *w, struct request *r);\n" \
-                if plain.is_framed(e) else f"{F}Status_t run_{e.name}(struct {F}_frame *f);\n"
+                if plain.is_framed(e) else f"int run_{e.name}(struct library_frame *f);\n"
     return out + "\n#endif\n"
 
 
@@ -199,55 +192,64 @@ def library_source(api):
                         api.libraries[F].needs, f"lib{F}")
 
 
-def take_lines(api, entry):
-    """Declarations that read what the stub put, in the same order; the call's arguments."""
-    lines, args = [], []
-    for p in entry.params:
-        n, kind = p.name, descriptor_kind(api, p)
-        if is_handle(p):
-            args.append("f->handle")
-            continue
-        args.append(n)
-        if p.mark == "each":
-            lines.append(f"\tconst {p.base} *{n} = (const {p.base} *)\n"
-                         f"\t\t{F}_take_each(f, {p.size}, {kind});")
-        elif kind:
-            lines.append(text.wrap(f"\t{p.base} {n} =", [f"{F}_take_descriptor(f, {kind})"], ";"))
-        elif p.mark in ("device", "scalar"):
-            what = "int" if p.base in ("int", "int32_t") else "void"
-            lines.append(f"\t{what} *{n} = {F}_take_{p.mark}(f);")
-        elif p.mark in ("out", "out?"):
-            lines.append(f"\t{p.base} *{n} = {F}_take_out(f);")
-        elif p.mark == "perf":
-            lines.append(text.wrap(f"\tstruct {F}_perf *{n} =", [f"{F}_take_perf(f, {p.size})"],
-                                   ";"))
-        elif p.mark == "ints":
-            raise ApiError(f"{entry.origin}: {entry.name}: ints are checked by hand(agent)")
-        else:
-            kind = p.type.replace("const", "").strip()
-            take = f"({kind}){F}_take_{number(api, entry, p)}(f)"
-            lines.append(text.wrap(f"\t{kind} {n} =", [take], ";"))
-    return lines, args
+def get_of(api, entry, p):
+    """(C type, what it is cast from, function, its arguments) that reads one parameter."""
+    kind = descriptor_kind(api, p)
+    if p.mark == "each":
+        return f"const {p.base} *", f"(const {p.base} *)", "each", [p.size, kind]
+    if kind:
+        return p.base + " ", "", "descriptor", [kind]
+    if p.mark in ("device", "scalar"):
+        return ("int *" if p.base in ("int", "int32_t") else "void *"), "", p.mark, []
+    if p.mark in ("out", "out?"):
+        return f"{p.base} *", "", "out", []
+    if p.mark == "perf":
+        return f"{p.base} *", "", "list", [p.size, f"sizeof({p.base})"]
+    if p.mark == "ints":
+        raise ApiError(f"{entry.origin}: {entry.name}: ints are checked by hand(agent)")
+    plain_type = p.type.replace("const", "").strip()
+    return plain_type + " ", f"({plain_type})", number(api, entry, p), []
+
+
+def get_line(api, entry, p):
+    """The declaration of one parameter that is read from the frame."""
+    c_type, cast, function, args = get_of(api, entry, p)
+    call = f"{cast}library_get_{function}(" + ", ".join(["f"] + args) + ")"
+    line = text.wrap(f"\t{c_type}{p.name} =", [call], ";")
+    if max(map(text.columns, line.split("\n"))) <= text.WIDTH:
+        return line + "\n"
+    head = f"\t{c_type}{p.name} =" + (f" {cast}\n\t\t" if cast else " ")
+    return text.wrap(f"{head}library_get_{function}(", ["f"] + args, ");") + "\n"
 
 
 def serve_one(api, entry):
-    lines, args = take_lines(api, entry)
-    out = f"/* {entry.verb} {entry.op} */\n"
-    out += text.prototype(f"static {F}Status_t", f"run_{entry.name}",
-                          [f"struct {F}_frame *f"], "\n{\n")
-    out += "\n".join(lines) + "\n\n"
-    out += text.wrap(f"\tif ({F}_stop(", ["f", f"!f->library->{entry.name}",
-                                          f'"{entry.name}"'], "))", "\t\t    ") + "\n"
-    out += "\t\treturn f->status;\n"
-    return out + text.wrap(f"\treturn f->library->{entry.name}(", args, ");") + "\n}\n\n"
+    out = text.prototype("static int", f"run_{entry.name}", ["struct library_frame *f"], "\n{\n")
+    out += f"\tconst struct {F}_library *l = f->library;\n"
+    for p in entry.params:
+        if not is_handle(p):
+            out += get_line(api, entry, p)
+    out += "\n" + text.wrap("\tif (library_stop(", ["f", f"!l->{entry.name}", f'"{entry.name}"'], "))",
+                            "\t\t    ") + "\n\t\treturn f->status;\n"
+    args = ["f->handle" if is_handle(p) else p.name for p in entry.params]
+    return out + text.wrap(f"\treturn l->{entry.name}(", args, ");") + "\n}\n\n"
+
+
+def answered(entry):
+    """The bytes of its answer; written by hand, it may be the longest."""
+    if entry.hand("agent") or entry.hand("shim"):
+        return "sizeof(struct library_answer)"
+    element = next((p.base for p in entry.params if p.mark == "perf"), "")
+    if element:
+        return f"LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof({element})"
+    return f"LIBRARY_ANSWER({sum(p.mark in ('out', 'out?') for p in entry.params)})"
 
 
 def serve_source(api):
     first = api.ops[F][0]
     out = text.head(
-        f"What calls the agent's lib{F}: each takes the call's items in the order in which the stub\n"
-        f"put them (gpu-agent/worker/libraries/{F}/{F}.h), refuses once, and calls.", None,
-        ['"gpu-agent/worker/libraries/common/plain.h"', f'"gpu-agent/worker/libraries/{F}/{F}.h"',
+        f"What calls the agent's lib{F}: each gets the call's items in the order in which the stub\n"
+        "put them (gpu-agent/worker/libraries/common/items.h), refuses once, and calls.", None,
+        ['"gpu-agent/worker/libraries/common/items.h"', f'"gpu-agent/worker/libraries/{F}/{F}.h"',
          '"gpu-agent/worker/worker.h"'] +
         text.includes(*(f"{F}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     every = items(api)
@@ -255,31 +257,16 @@ def serve_source(api):
     named = [e for e in crossing(api) if plain.is_framed(e)]
     out += "".join(plain.serve_one(api, e) for e in named if not e.hand("agent"))
     out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
-    out += f"static const {F}_run runs[] = {{\n"
+    out += "static const library_run runs[] = {\n"
     out += "".join(text.wrap(f"\t[OP_{e.name} - {first}] =", [f"run_{e.name}"], ",") + "\n"
                    for e in every)
-    out += "};\n\nstatic const struct serve_entry entries[] = {\n"
-    for e in every:
-        reply = f"sizeof(struct {F}_reply)"
-        if any(p.mark == "perf" for p in e.params):
-            reply = f"sizeof(struct {F}_perf_reply)"
-        out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
-                         [f"OP_{e.name}", f"sizeof(struct {F}_body)", reply, library_flags(e),
-                          f"{F}_serve", f'"{e.name}"'], "},", "\t\t") + "\n"
-    out += "".join(plain.row(e, first) for e in named)
     out += "};\n\n"
-    out += text.prototype("const struct serve_entry *", f"{F}_serve_find", ["uint16_t op"], "")
-    return out + f"""
-{{
-	unsigned at = (unsigned)op - {first}u;
-
-	if (at >= sizeof(entries) / sizeof(entries[0]) || !entries[at].serve)
-		return NULL;
-	return &entries[at];
-}}
-
-{F}_run {F}_run_of(uint16_t op)
-{{
-	return runs[op - {first}];
-}}
-"""
+    out += plain.function("CUresult", "serve_items", ["struct worker *w", "struct request *r"],
+                          f"\treturn library_serve(w, r, &{F}_plain, runs[r->header.op - {first}]);\n")
+    out += "static const struct serve_entry entries[] = {\n"
+    for e in every:
+        out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
+                         [f"OP_{e.name}", "sizeof(struct library_body)", answered(e),
+                          library_flags(e), "serve_items", f'"{e.name}"'], "},", "\t\t") + "\n"
+    out += "".join(plain.row(e, first) for e in named)
+    return out + "};\n\n" + library.finder(F, first)

@@ -114,6 +114,17 @@ def word(one, name):
     return str(one.word(name)) if name in one.state else "LIBRARY_NO_WORD"
 
 
+def has_descriptors(api, family):
+    """Whether calls of the library carry descriptors by content."""
+    return any(api.types[p.base].wire == "descriptor" for e in api.of(family) if e.op
+               for p in e.params if p.base in api.types)
+
+
+def hooks(one, suffix, names):
+    """Those of NAMES that the stanza says are written by hand: FAMILY_NAME."""
+    return "".join(f"\t.{name} = {one.family}_{name}{suffix},\n" for name in names if name in one.hooks)
+
+
 def front(api, family):
     one = api.libraries[family]
     *others, (_, last) = one.sonames
@@ -127,6 +138,8 @@ def front(api, family):
     out += "\t.version = &opened_version,\n" if one.told else ""
     out += f"\t.pointer_mode = {word(one, 'pointer_mode')},\n\t.on_host = {word(one, 'on_host')},\n"
     out += f"\t.says = {one.says},\n" if one.says else ""
+    out += hooks(one, "", ("explain", "answered", "program", "element"))
+    out += f"\t.descriptor = {family}_put_descriptor,\n" if has_descriptors(api, family) else ""
     out += statuses(one, "\t")
     kept = [f"[{i}] = {value}" for i, value in enumerate(one.kept.values()) if value]
     out += text.wrap("\t.kept = {", kept, "},") + "\n" if kept else ""
@@ -346,6 +359,9 @@ def glue(api, family):
 {rows}"""
     out += "\t.set_word = set_word,\n\t.get_word = get_word,\n" if state else ""
     out += "\t.version = version,\n" if one.told else ""
+    out += f"\t.numbered = {one.numbered},\n" if one.numbered else ""
+    out += hooks(one, "", ("kind_of",)) + hooks(one, "_numbered", ("element",))
+    out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
     out += "};\n\n"
     if one.form == "content":
         return out

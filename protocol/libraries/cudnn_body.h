@@ -1,22 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of a call of cudnn.api: struct cudnn_body, then a plain part and a key part, each a
- * sequence of items in the order of the call's parameters.  The key part is what a call is
- * learned or cached by: numbers, descriptors (by content) and which pointers are NULL.  The
- * plain part is what may differ from one such call to the next: device addresses, scalars,
- * sequence lengths.
- *
- * plain:  an address or a scalar: 8 bytes (a float in the first four).
- *	   ints: their count in 8 bytes, then 4 bytes each, padded to 8.
- * key:    32-bit words. The first: which pointers are there (bit i: the i-th, in order). The
- *	   second: the low four bits of all addresses, together: what succeeded with aligned
- *	   ones may not with others.
- *	   An int, an enum, a float: a word; what has 64 bits: two, the lower first.
- *	   A descriptor: kind << 16 | words, then its words (0: NULL). Its ints, where it has
- *	   some (sequence lengths, as many as batch), are the plain part's next item.
- *	   Several descriptors: how many runs of equal ones; for each run its length and the
- *	   descriptor.
- *	   ints of a cached call: their count and the ints.
+ * Descriptors of cuDNN as items (protocol/libraries/items.h): the kinds, and the words that
+ * each has. Of a network's data the varying part has the sequence lengths, as many as batch.
  */
 #ifndef VCUDA_PROTOCOL_LIBRARIES_CUDNN_BODY_H
 #define VCUDA_PROTOCOL_LIBRARIES_CUDNN_BODY_H
@@ -24,34 +9,9 @@
 #include <stdint.h>
 
 #include "protocol/libraries/cudnn.h"
-#include "protocol/libraries/plain.h"
-
-struct cudnn_body {
-	uint64_t handle; /* KIND_cudnnHandle */
-	uint64_t stream;
-	uint32_t plain_bytes; /* a multiple of 8 */
-	uint32_t key_words;
-};
-_Static_assert(sizeof(struct cudnn_body) == 24, "");
-
-#define CUDNN_PLAIN_MAX (24u * 1024) /* bytes: some thousand sequence lengths */
-#define CUDNN_KEY_WORDS 2048u	     /* a call with two dozen descriptors has some 500 */
-#define CUDNN_KEY_HEAD 2u	     /* words before the first item */
-#define CUDNN_POINTERS 32u	     /* pointers of one call */
-#define CUDNN_OUTS 24u		     /* numbers that come back; weights bring two tensors */
-#define CUDNN_PERFS 16u		     /* results of a search */
-#define CUDNN_EACH_MAX 65536u	     /* descriptors in one array */
+#include "protocol/libraries/items.h"
 
 /* Statuses on the wire are numbered as in cuDNN 9. */
-struct cudnn_reply {
-	struct library_reply first;
-	uint64_t out[CUDNN_OUTS];
-};
-struct cudnn_perf_reply {
-	struct library_reply first;
-	uint64_t out[CUDNN_OUTS];
-	struct cudnn_perf perf[CUDNN_PERFS];
-};
 
 /* Kinds of descriptors, and their words. */
 enum cudnn_kind {

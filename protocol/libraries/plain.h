@@ -51,8 +51,9 @@ struct library_statuses {
 	int lost;    /* the session is lost, or an earlier call failed */
 	int missing; /* there is no GPU, or the agent lacks the library */
 	/* 0: it has no number for … */
-	int null;	  /* no place for a handle */
-	int invalid;	  /* an argument that is refused */
+	int unknown; /* a call with a handle that is none of ours, where that is not `handle` */
+	int null;    /* no place for a handle */
+	int invalid; /* an argument that is refused */
 	int unsupported;  /* what the agent's library lacks */
 	int internal;	  /* a fault inside of it */
 	int architecture; /* a device that lacks something */

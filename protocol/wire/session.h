@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define SESSION_MAGIC 0x4144554356ull /* "VCUDA" */
-#define SESSION_VERSION 3u
+#define SESSION_VERSION 4u
 #define SESSION_HELLO_MS 5000
 
 /* The seeds' ports: the server's send port is the client's receive port. */

@@ -362,14 +362,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			sizeof(struct wire_vcudaCudnnFind_reply));
 	} else if (entry && n >= entry->body_bytes &&
 		   entry->flags & (kind == FRAME_POST ? SERVE_POST : SERVE_CALL)) {
-		struct cudnn_body head;
-		uint64_t key;
-
-		memcpy(&head, body, sizeof(head));
-		key = sizeof(head) + (uint64_t)head.plain_bytes + 4 * CUDNN_KEY_HEAD;
 		memset(body + 8, 0, 8); /* the legacy stream */
-		if (op == OP_cudnnBackendExecute && key + 8 <= n)
-			memcpy(body + key, &plan, sizeof(plan));
+		if (op == OP_cudnnBackendExecute && sizeof(struct library_body) + 8 <= n)
+			memcpy(body + sizeof(struct library_body), &plan, sizeof(plan));
 		serve(entry->serve, op, kind, body, (uint32_t)n, entry->reply_bytes);
 	}
 	free(body);

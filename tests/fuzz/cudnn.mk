@@ -4,7 +4,7 @@
 FUZZ_SECONDS ?= 30
 
 CUDNN_FUZZ_SRCS := tests/fuzz/cudnn.c $(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c gpu-agent/probe/library.c \
-	gpu-agent/worker/libraries/common/plain.c \
+	$(wildcard gpu-agent/worker/libraries/common/*.c) \
 	gpu-agent/generated/cudnn_serve.c common/log.c common/error.c
 
 $(BUILD)/tests/fuzz/cudnn-replay: $(call objects,$(CUDNN_FUZZ_SRCS) tests/fuzz/agent_replay.c)

@@ -50,7 +50,7 @@ $(LOCK_CUDA): $(BUILD)/tests/shim/locks_%: tests/programs/%.cu \
 LOCK_CUDNN_SRCS := $(wildcard shim/libraries/cudnn/*.c shim/generated/cudnn_*.c)
 $(call objects,$(LOCK_CUDNN_SRCS)): CPPFLAGS += -DVCUDA_LOCK_ORDER -DVCUDA_ABI=9 -Wno-stringop-overread
 $(BUILD)/tests/shim/locks_cudnn-plans: tests/cudnn/backend.c $(CUDNN_TEST_HEADERS) \
-		$(call objects,$(LOCK_CUDNN_SRCS) $(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ)
+		$(call objects,$(LOCK_CUDNN_SRCS) $(FRONT_COMMON) $(SHIM_TEST_SRCS)) $(LOCK_ORDER_OBJ)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDNN_TEST_CC) $(SANFLAGS) -DCUDNN_ABI=9 -o $@ $(filter %.c %.o,$^) $(LOCK_ORDER_LD) -ldl -lm

@@ -16,7 +16,7 @@ UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson
 UNIT_PREFIXES += cudnn
 UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c \
-	gpu-agent/worker/libraries/common/plain.c gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
+	$(wildcard gpu-agent/worker/libraries/common/*.c) gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
 UNIT_LIBS_cudnn = -lcrypto -ldl
 UNIT_PREFIXES += library
 UNIT_PREFIXES += compiled

@@ -13,6 +13,8 @@
 
 #define LIBRARY_KEPT 8 /* numbers of a handle that only its getters ask for */
 
+struct library_items;
+
 /* A library, as its stanza says. */
 struct library_front {
 	const char *name;
@@ -26,6 +28,14 @@ struct library_front {
 				  program, or LIBRARY_NO_WORD */
 	/* Makes what a handle is made, ended or set with the program's status; NULL: it is. */
 	int (*says)(int status);
+	uint32_t major; /* the first word of its state is this; 0: a handle's own */
+	/* Of calls that travel as items (items.h); NULL: nothing of the kind. */
+	void (*descriptor)(struct library_items *items, const void *descriptor, uint32_t kind);
+	/* Keeps the text of what failed here; NULL: the status says it. */
+	void (*explain)(int status, const char *text);
+	void (*answered)(int status);	/* the same of what failed at the agent */
+	int (*program)(int status);	/* a call's status as the program numbers it */
+	void (*element)(void *element); /* the same of the status in a list's element */
 	struct library_statuses statuses;
 	uint64_t kept[LIBRARY_KEPT]; /* of a new handle */
 };

@@ -5,9 +5,8 @@
  * calls that use them (protocol/libraries/cudnn_body.h). A call is learned by them and all that
  * it passes by value, and posted from then on; sizes are asked once for each content.
  *
- * Generated stubs (shim/generated/cudnn_stubs.c) begin a call, put its items and send it;
- * the first fault is kept in the call, so a stub has no branches for errors. The graph API is
- * in backend.h.
+ * Generated stubs (shim/generated/cudnn_stubs.c) begin a call, put its items and send it
+ * (shim/libraries/common/items.h). The graph API is in backend.h.
  *
  * Statuses are cuDNN 9's in here; cudnn_told makes them the app's.
  */
@@ -20,7 +19,7 @@
 
 #include "protocol/libraries/cudnn.h"
 #include "protocol/libraries/cudnn_body.h"
-#include "shim/libraries/common/plain.h"
+#include "shim/libraries/common/items.h"
 
 /* VCUDA_ABI: 8 or 9, whichever this front stands for. */
 
@@ -35,60 +34,8 @@ struct cudnn_descriptor {
 	struct cudnn_descriptor *other; /* what the app gave as its dropout descriptor */
 };
 
-enum cudnn_verb { CUDNN_CACHED, CUDNN_LEARNED, CUDNN_CALL };
-
-/* A call under construction, on the caller's stack. */
-struct cudnn_call {
-	struct library_handle *handle;
-	unsigned call;
-	uint16_t op;
-	enum cudnn_verb verb;
-	cudnnStatus_t status; /* the first fault */
-	uint32_t pointers;    /* so far */
-	uint32_t outs;
-	uint32_t key_words;
-	uint32_t plain_bytes;
-	struct {
-		void *to;
-		size_t bytes;
-	} out[CUDNN_OUTS];
-	struct cudnn_perf *perf;
-	uint32_t perfs;
-	uint32_t key[CUDNN_KEY_WORDS]; /* [0]: which pointers are there, [1]: their low bits */
-	/* The body: its head, the plain part; the key part is appended when it is sent. */
-	_Alignas(8) unsigned char body[sizeof(struct cudnn_body) + CUDNN_PLAIN_MAX +
-				       4 * CUDNN_KEY_WORDS + 8];
-};
-
-void cudnn_begin(struct cudnn_call *call, unsigned number, uint16_t op, cudnnHandle_t handle,
-	enum cudnn_verb verb);
-void cudnn_put_int(struct cudnn_call *call, uint32_t value);
-void cudnn_put_long(struct cudnn_call *call, uint64_t value);
-void cudnn_put_float(struct cudnn_call *call, float value);
-void cudnn_put_double(struct cudnn_call *call, double value);
-/* A device address, or NULL. */
-void cudnn_put_device(struct cudnn_call *call, const void *address);
-/* `bytes` <= 8 from the host; or NULL. */
-void cudnn_put_scalar(struct cudnn_call *call, const void *value, uint32_t bytes);
-/* The same without noting whether it is NULL: in arrays. */
-void cudnn_put_address(struct cudnn_call *call, uint64_t address);
-/* `bytes` > 0 from the host, padded to 8, in the plain part. */
-void cudnn_put_plain(struct cudnn_call *call, const void *from, uint32_t bytes);
-/* Host ints; or NULL. */
-void cudnn_put_ints(struct cudnn_call *call, const int *values, uint32_t count);
-/* A cudnn…Descriptor_t of that kind, or NULL. One that was never set is a fault. */
-void cudnn_put_descriptor(struct cudnn_call *call, const void *descriptor, uint32_t kind);
-void cudnn_put_each(
-	struct cudnn_call *call, const void *descriptors, int64_t count, uint32_t kind);
-/* `bytes` of a number that comes back go to `to`, in order. */
-void cudnn_out(struct cudnn_call *call, void *to, size_t bytes);
-/* The same; nowhere, where `to` is NULL. */
-void cudnn_out_maybe(struct cudnn_call *call, void *to, size_t bytes);
-void cudnn_out_perf(struct cudnn_call *call, struct cudnn_perf *to, int64_t count);
-/* The app's status. */
-cudnnStatus_t cudnn_send(struct cudnn_call *call);
-/* For hand-written calls: our status, and the whole reply. */
-cudnnStatus_t cudnn_exchange(struct cudnn_call *call, void *reply, size_t reply_bytes);
+/* Puts one of that kind, or NULL. One that was never set is a fault. */
+void cudnn_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind);
 
 /* NULL: not a handle of this front. */
 struct library_handle *cudnn_find(cudnnHandle_t handle);
@@ -111,8 +58,13 @@ uint32_t cudnn_label_count(cudnnTensorDescriptor_t probabilities, const int *len
 
 /* What the driver front and the session say, as a status of cuDNN. */
 cudnnStatus_t cudnn_status(CUresult status);
-/* The status in an answer; the text of a fault inside of the library is kept. */
-cudnnStatus_t cudnn_answered(int status);
+/* Keeps the text of a status that the front made, or of a CUresult where TEXT is NULL. */
+void cudnn_explain(int status, const char *text);
+/* The same of a status in an answer: of a fault inside of the library. */
+void cudnn_answered(int status);
+/* A status as the app numbers it; and the one in a result of a search. */
+int cudnn_program(int status);
+void cudnn_element(void *perf);
 cudnnStatus_t cudnn_refused(unsigned call, const char *name, const char *reason);
 void cudnn_count(unsigned call);
 /* Of a handle that is made, ended or set: as the app numbers it, its text kept. */

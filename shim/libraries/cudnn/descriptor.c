@@ -90,5 +90,5 @@ uint32_t cudnn_label_count(cudnnTensorDescriptor_t probabilities, const int *len
 
 	for (uint32_t i = 0; lengths && i < cudnn_batch(probabilities); i++)
 		sum += lengths[i] > 0 ? (uint32_t)lengths[i] : 0;
-	return sum < CUDNN_PLAIN_MAX ? (uint32_t)sum : CUDNN_PLAIN_MAX;
+	return sum < LIBRARY_VARYING_MAX ? (uint32_t)sum : LIBRARY_VARYING_MAX;
 }

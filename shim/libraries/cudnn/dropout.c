@@ -36,16 +36,17 @@ cudnnStatus_t hand_cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDes
 	cudnnHandle_t handle, float dropout, void *states, size_t stateSizeInBytes,
 	unsigned long long seed)
 {
-	struct cudnn_call call;
-	struct cudnn_reply reply;
+	struct library_items items;
+	struct library_answer reply;
 	cudnnStatus_t status = cudnn_dropout_keep(
 		dropoutDesc, handle, dropout, states, stateSizeInBytes, seed);
 
 	if (status || !states)
 		return status;
-	cudnn_begin(&call, FRONT_COUNTED, OP_cudnnSetDropoutDescriptor, handle, CUDNN_LEARNED);
-	cudnn_put_descriptor(&call, dropoutDesc, CUDNN_KIND_DROPOUT);
-	status = cudnn_exchange(&call, &reply, sizeof(reply));
+	library_begin(&items, &cudnn_front, FRONT_COUNTED, OP_cudnnSetDropoutDescriptor,
+		LIBRARY_LEARNED, handle);
+	library_put_descriptor(&items, dropoutDesc, CUDNN_KIND_DROPOUT);
+	status = library_exchange(&items, &reply, sizeof(reply));
 	if (status) /* not set, then */
 		cudnn_descriptor_of(dropoutDesc, CUDNN_KIND_DROPOUT)->words = 0;
 	return status;

@@ -31,8 +31,8 @@ cudnnStatus_t hand_cudnnBackendExecute(cudnnHandle_t handle,
 	uint32_t tensors, pointers, workspaces;
 	const int64_t *uids;
 	const uint64_t *addresses, *workspace;
-	struct cudnn_call call;
-	struct cudnn_reply reply;
+	struct library_items items;
+	struct library_answer reply;
 
 	if (!b || !b->plan || !pack || !pack->finalized ||
 		pack->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
@@ -52,22 +52,23 @@ cudnnStatus_t hand_cudnnBackendExecute(cudnnHandle_t handle,
 			return cudnn_fault(CUDNN_STATUS_NOT_SUPPORTED,
 				"variant packs with shapes or intermediates");
 
-	cudnn_begin(&call, FRONT_COUNTED, OP_cudnnBackendExecute, handle, CUDNN_LEARNED);
-	cudnn_put_long(&call, plan_number(b->plan));
-	cudnn_put_device(&call, workspaces ? (const void *)(uintptr_t)workspace[0] : NULL);
-	cudnn_put_int(&call, tensors);
+	library_begin(&items, &cudnn_front, FRONT_COUNTED, OP_cudnnBackendExecute,
+		LIBRARY_LEARNED, handle);
+	library_put_long(&items, plan_number(b->plan));
+	library_put_device(&items, workspaces ? (const void *)(uintptr_t)workspace[0] : NULL);
+	library_put_int(&items, tensors);
 	for (uint32_t i = 0; i < tensors; i++) {
 		const void *at = (const void *)(uintptr_t)addresses[i];
 		uint32_t bytes = at ? plan_value_bytes(b->plan, uids[i]) : 0;
 
-		cudnn_put_long(&call, (uint64_t)uids[i]);
-		cudnn_put_int(&call, bytes);
+		library_put_long(&items, (uint64_t)uids[i]);
+		library_put_int(&items, bytes);
 		if (bytes)
-			cudnn_put_plain(&call, at, bytes);
+			library_put_bytes(&items, at, bytes);
 		else
-			cudnn_put_address(&call, addresses[i]);
+			library_put_address(&items, addresses[i]);
 	}
-	return cudnn_exchange(&call, &reply, sizeof(reply));
+	return library_exchange(&items, &reply, sizeof(reply));
 }
 
 /* What the plan said; a pack with other shapes is not served. */

@@ -369,17 +369,18 @@ cudnnStatus_t hand_cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescrip
 	int32_t linLayerID, cudnnTensorDescriptor_t mDesc, void **mAddr,
 	cudnnTensorDescriptor_t bDesc, void **bAddr)
 {
-	struct cudnn_call call;
-	struct cudnn_reply reply;
+	struct library_items items;
+	struct library_answer reply;
 
-	cudnn_begin(&call, FRONT_COUNTED, OP_cudnnGetRNNWeightParams, handle, CUDNN_CACHED);
-	cudnn_put_descriptor(&call, rnnDesc, CUDNN_KIND_RNN);
-	cudnn_put_int(&call, (uint32_t)pseudoLayer);
-	cudnn_put_long(&call, weightSpaceSize);
-	cudnn_put_device(&call, weightSpace);
-	cudnn_put_int(&call, (uint32_t)linLayerID);
-	if (cudnn_exchange(&call, &reply, sizeof(reply)))
-		return call.status;
+	library_begin(&items, &cudnn_front, FRONT_COUNTED, OP_cudnnGetRNNWeightParams,
+		LIBRARY_CACHED, handle);
+	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
+	library_put_int(&items, (uint32_t)pseudoLayer);
+	library_put_long(&items, weightSpaceSize);
+	library_put_device(&items, weightSpace);
+	library_put_int(&items, (uint32_t)linLayerID);
+	if (library_exchange(&items, &reply, sizeof(reply)))
+		return items.status;
 	place(&reply.out[0], &reply.out[2], weightSpace, mDesc, CUDNN_KIND_TENSOR, mAddr);
 	place(&reply.out[1], &reply.out[13], weightSpace, bDesc, CUDNN_KIND_TENSOR, bAddr);
 	return CUDNN_STATUS_SUCCESS;
@@ -389,18 +390,18 @@ cudnnStatus_t cudnn_rnn_layer(uint16_t op, cudnnHandle_t handle, cudnnRNNDescrip
 	int pseudoLayer, cudnnTensorDescriptor_t xDesc, cudnnFilterDescriptor_t wDesc,
 	const void *w, int linLayerID, cudnnFilterDescriptor_t desc, void **address)
 {
-	struct cudnn_call call;
-	struct cudnn_reply reply;
+	struct library_items items;
+	struct library_answer reply;
 
-	cudnn_begin(&call, FRONT_COUNTED, op, handle, CUDNN_CACHED);
-	cudnn_put_descriptor(&call, rnnDesc, CUDNN_KIND_RNN);
-	cudnn_put_int(&call, (uint32_t)pseudoLayer);
-	cudnn_put_descriptor(&call, xDesc, CUDNN_KIND_TENSOR);
-	cudnn_put_descriptor(&call, wDesc, CUDNN_KIND_FILTER);
-	cudnn_put_device(&call, w);
-	cudnn_put_int(&call, (uint32_t)linLayerID);
-	if (cudnn_exchange(&call, &reply, sizeof(reply)))
-		return call.status;
+	library_begin(&items, &cudnn_front, FRONT_COUNTED, op, LIBRARY_CACHED, handle);
+	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
+	library_put_int(&items, (uint32_t)pseudoLayer);
+	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
+	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
+	library_put_device(&items, w);
+	library_put_int(&items, (uint32_t)linLayerID);
+	if (library_exchange(&items, &reply, sizeof(reply)))
+		return items.status;
 	place(&reply.out[0], &reply.out[2], w, desc, CUDNN_KIND_FILTER, address);
 	return CUDNN_STATUS_SUCCESS;
 }

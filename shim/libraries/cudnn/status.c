@@ -45,13 +45,17 @@ cudnnStatus_t cudnn_status(CUresult status)
 	return own ? cudnn_fault(own, text_of(own)) : CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnn_answered(int status)
+void cudnn_explain(int status, const char *text)
 {
-	if (status / 1000 != CUDNN_STATUS_INTERNAL_ERROR / 1000)
-		return status;
-	return cudnn_fault(status,
-		text_of(status == CUDNN_STATUS_ALLOC_FAILED ? CUDNN_STATUS_ALLOC_FAILED
-							    : CUDNN_STATUS_INTERNAL_ERROR));
+	cudnn_fault(status, text ? text : text_of(status));
+}
+
+void cudnn_answered(int status)
+{
+	if (status / 1000 == CUDNN_STATUS_INTERNAL_ERROR / 1000)
+		cudnn_fault(status, text_of(status == CUDNN_STATUS_ALLOC_FAILED
+						    ? CUDNN_STATUS_ALLOC_FAILED
+						    : CUDNN_STATUS_INTERNAL_ERROR));
 }
 
 int cudnn_says(int status)

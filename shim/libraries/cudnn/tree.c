@@ -314,8 +314,10 @@ static cudnnStatus_t send_find(
 
 	if (!status)
 		status = send(&frame, &body, sizeof(body), tree, digest);
-	if (!status && reply.fixed.flags & LIBRARY_PASSING)
-		status = cudnn_answered((int)reply.fixed.status);
+	if (!status && reply.fixed.flags & LIBRARY_PASSING) {
+		status = (cudnnStatus_t)reply.fixed.status;
+		cudnn_answered(status);
+	}
 	if (status)
 		return status;
 	found->graph = (cudnnStatus_t)reply.fixed.graph;

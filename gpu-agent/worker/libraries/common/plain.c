@@ -19,11 +19,12 @@ void plain_warm(const struct worker *w, const struct plain_library *of, uint32_t
 CUresult plain_told(struct request *r, const struct plain_library *of, int status)
 {
 	struct library_reply *answer = (void *)r->answer;
+	int kind = of->kind_of ? of->kind_of(status) : status;
 
 	if (r->header.kind != FRAME_CALL)
-		return library_result(&of->statuses, status);
+		return library_result(&of->statuses, kind);
 	answer->status = (uint32_t)status;
-	if (!library_lasting(&of->statuses, status))
+	if (!library_lasting(&of->statuses, kind))
 		answer->flags |= LIBRARY_PASSING;
 	return CUDA_SUCCESS;
 }

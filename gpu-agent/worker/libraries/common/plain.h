@@ -11,6 +11,8 @@
 #include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/plain.h"
 
+struct library_frame;
+
 /* A library, as its stanza says. Its functions are a generated struct FAMILY_library. */
 struct plain_library {
 	enum agent_library library;
@@ -30,6 +32,13 @@ struct plain_library {
 	int (*set_word)(const void *functions, void *handle, uint32_t word, uint32_t value);
 	uint32_t (*get_word)(const void *functions, void *handle, uint32_t word);
 	uint32_t (*version)(const void *functions, void *handle); /* NULL: not told */
+	/* The library's status as statuses(…) numbers it; NULL: it is. */
+	int (*numbered)(const void *functions, int status);
+	/* The one of a status' kind that statuses(…) names; NULL: there are no kinds. */
+	int (*kind_of)(int status);
+	/* Of calls that travel as items (items.h); NULL: there is nothing of the kind. */
+	void *(*descriptor)(struct library_frame *f, uint32_t kind);
+	void (*element)(const void *functions, void *element); /* its status is numbered */
 };
 
 /* Of a context that is gone, it went with it. */

@@ -61,7 +61,7 @@ static cudnnStatus_t config_get(const struct cudnn_config_reader *r,
 	int64_t *count, void *to)
 {
 	*count = 0;
-	return cudnn_nine(r->f->library, r->f->library->cudnnBackendGetAttribute(
+	return cudnn_nine(r->f->library, cudnn_of(r->f)->cudnnBackendGetAttribute(
 						 from, (int)name, (int)type, most, count, to));
 }
 
@@ -69,14 +69,14 @@ static cudnnStatus_t config_new(const struct cudnn_config_reader *r, uint32_t ty
 	cudnnBackendDescriptor_t *descriptor)
 {
 	return cudnn_nine(r->f->library,
-		r->f->library->cudnnBackendCreateDescriptor((int)type, descriptor));
+		cudnn_of(r->f)->cudnnBackendCreateDescriptor((int)type, descriptor));
 }
 
 static void config_delete(
 	const struct cudnn_config_reader *r, cudnnBackendDescriptor_t *descriptor)
 {
 	if (*descriptor)
-		r->f->library->cudnnBackendDestroyDescriptor(*descriptor);
+		cudnn_of(r->f)->cudnnBackendDestroyDescriptor(*descriptor);
 	*descriptor = NULL;
 }
 
@@ -206,7 +206,7 @@ static bool config_tree(struct graph_tree *tree, struct tree_writer *out,
 	return true;
 }
 
-void cudnn_config_keep(struct cudnn_frame *f, const struct graph_node *graph,
+void cudnn_config_keep(struct library_frame *f, const struct graph_node *graph,
 	const struct cudnn_found *found, cudnnBackendDescriptor_t config)
 {
 	uint32_t words[16 + 16 * CUDNN_FOUND_KNOBS];
@@ -218,6 +218,6 @@ void cudnn_config_keep(struct cudnn_frame *f, const struct graph_node *graph,
 		graph_keep(f, tree->node[tree->nodes - 1].digest,
 			CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, config, made);
 	else
-		f->library->cudnnBackendDestroyDescriptor(config);
+		cudnn_of(f)->cudnnBackendDestroyDescriptor(config);
 	free(tree);
 }

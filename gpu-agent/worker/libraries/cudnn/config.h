@@ -25,7 +25,7 @@ void tree_put_config(struct tree_writer *out, const struct cudnn_found *found, u
 
 /* Knob choices that the library fills; what is left of them is for the next configuration. */
 struct cudnn_config_reader {
-	struct cudnn_frame *f;
+	struct library_frame *f;
 	cudnnBackendDescriptor_t knob[CUDNN_FOUND_KNOBS];
 };
 void cudnn_config_end(struct cudnn_config_reader *r);
@@ -38,7 +38,7 @@ void cudnn_config_sizes(struct cudnn_config_reader *r, cudnnBackendDescriptor_t 
 	struct cudnn_found *found);
 
 /* Takes it over, under the digest that a tree which names it will have. */
-void cudnn_config_keep(struct cudnn_frame *f, const struct graph_node *graph,
+void cudnn_config_keep(struct library_frame *f, const struct graph_node *graph,
 	const struct cudnn_found *found, cudnnBackendDescriptor_t config);
 
 #endif

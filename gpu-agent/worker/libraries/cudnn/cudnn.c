@@ -11,8 +11,7 @@
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 
-/* The one of its kind that has a CUresult. */
-static cudnnStatus_t cudnn_kind_of(cudnnStatus_t status)
+int cudnn_kind_of(int status)
 {
 	switch (status / 1000) {
 	case 1: return CUDNN_STATUS_NOT_INITIALIZED;
@@ -28,13 +27,7 @@ static cudnnStatus_t cudnn_kind_of(cudnnStatus_t status)
 
 CUresult cudnn_answer(struct request *r, cudnnStatus_t status)
 {
-	struct library_reply *answer = (void *)r->answer;
-
-	if (r->header.kind != FRAME_CALL)
-		return library_result(&cudnn_plain.statuses, cudnn_kind_of(status));
-	answer->status = (uint32_t)status;
-	answer->flags = cudnn_internal(status) ? LIBRARY_PASSING : 0;
-	return CUDA_SUCCESS;
+	return plain_told(r, &cudnn_plain, status);
 }
 
 int cudnn_nine(const void *library, int status)
@@ -81,12 +74,11 @@ CUresult serve_cudnnCreate(struct worker *w, struct request *r)
 	return plain_bind(w, r, &cudnn_plain, l, status, handle, req->state.handle, false);
 }
 
-struct plain_served *cudnn_use(
-	struct worker *w, struct request *r, uint64_t handle, uint64_t stream)
+void cudnn_element_numbered(const void *library, void *perf)
 {
-	const struct library_state state = {.handle = handle, .stream = stream};
+	struct cudnn_perf *found = perf;
 
-	return plain_use(w, r, &cudnn_plain, &state);
+	found->status = cudnn_nine(library, found->status);
 }
 
 void cudnn_forget(uint16_t context)

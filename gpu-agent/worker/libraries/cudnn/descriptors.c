@@ -201,7 +201,7 @@ static cudnnStatus_t cudnn_set_ctc(
 }
 
 /* Takes over states that are there already: filling them is a call of its own. */
-static cudnnStatus_t cudnn_set_dropout(struct cudnn_frame *f, void *d, const uint32_t *word)
+static cudnnStatus_t cudnn_set_dropout(struct library_frame *f, void *d, const uint32_t *word)
 {
 	struct cudnn_dropout_words words;
 	uint64_t states, bytes, seed;
@@ -213,14 +213,14 @@ static cudnnStatus_t cudnn_set_dropout(struct cudnn_frame *f, void *d, const uin
 	memcpy(&bytes, words.bytes, sizeof(bytes));
 	memcpy(&seed, words.seed, sizeof(seed));
 	if (!states) /* a probability alone */
-		return f->library->cudnnSetDropoutDescriptor(
+		return cudnn_of(f)->cudnnSetDropoutDescriptor(
 			d, f->handle, dropout, NULL, 0, seed);
-	return f->library->cudnnRestoreDropoutDescriptor(
+	return cudnn_of(f)->cudnnRestoreDropoutDescriptor(
 		d, f->handle, dropout, (void *)(uintptr_t)states, bytes, seed);
 }
 
 static cudnnStatus_t cudnn_set_rnn6(
-	struct cudnn_frame *f, void *d, const struct cudnn_rnn_words *words, void *dropout)
+	struct library_frame *f, void *d, const struct cudnn_rnn_words *words, void *dropout)
 {
 	const struct cudnn_library *l = f->library;
 	cudnnStatus_t status;
@@ -246,7 +246,7 @@ static cudnnStatus_t cudnn_set_rnn6(
 }
 
 static cudnnStatus_t cudnn_set_rnn(
-	struct cudnn_frame *f, void *d, const struct cudnn_content *c, void **dropout)
+	struct library_frame *f, void *d, const struct cudnn_content *c, void **dropout)
 {
 	const struct cudnn_library *l = f->library;
 	struct cudnn_rnn_words words;
@@ -292,7 +292,7 @@ static cudnnStatus_t cudnn_set_rnn_data(
 
 /* Makes the library's descriptor and sets it; *made is the caller's in any case. */
 static cudnnStatus_t cudnn_make(
-	struct cudnn_frame *f, const struct cudnn_content *c, void **made, void **dropout)
+	struct library_frame *f, const struct cudnn_content *c, void **made, void **dropout)
 {
 	const struct cudnn_library *l = f->library;
 	const uint32_t *word = c->word;
@@ -390,7 +390,7 @@ static cudnnStatus_t cudnn_make(
 
 /* --- finding them ------------------------------------------------------------------------- */
 
-static bool kept_is(const struct kept *k, const struct cudnn_frame *f,
+static bool kept_is(const struct kept *k, const struct library_frame *f,
 	const struct cudnn_content *c, uint64_t hash)
 {
 	return k->hash == hash && k->library == f->library && k->kind == c->kind &&
@@ -400,7 +400,7 @@ static bool kept_is(const struct kept *k, const struct cudnn_frame *f,
 		       4 * (size_t)c->ints);
 }
 
-void *cudnn_descriptor(struct cudnn_frame *f, const struct cudnn_content *c)
+static void *cudnn_descriptor(struct library_frame *f, const struct cudnn_content *c)
 {
 	uint64_t hash = kept_hash(c->word, c->words, c->kind * 0x100000001b3u);
 	void *made = NULL, *dropout = NULL;
@@ -430,7 +430,7 @@ void *cudnn_descriptor(struct cudnn_frame *f, const struct cudnn_content *c)
 			cudnn_destroy(f->library, c->kind, made);
 		free(k);
 		/* Small numbers are the library's own, of 8; ours are 9's. */
-		cudnn_refuse(f, status < 1000 ? cudnn_nine(f->library, status) : status);
+		library_refuse(f, status < 1000 ? cudnn_nine(f->library, status) : status);
 		return NULL;
 	}
 	*k = (struct kept){.next = buckets[hash % BUCKETS],
@@ -450,6 +450,18 @@ void *cudnn_descriptor(struct cudnn_frame *f, const struct cudnn_content *c)
 	kept_front(k);
 	kept_count++;
 	return made;
+}
+
+void *cudnn_get_descriptor(struct library_frame *f, uint32_t kind)
+{
+	struct cudnn_content content = {.kind = kind};
+
+	content.words = library_get_content(f, kind, CUDNN_DESCRIPTOR_WORDS, &content.word);
+	if (!content.words)
+		return NULL;
+	if (kind == CUDNN_KIND_RNN_DATA)
+		content.sequence = library_get_varying_ints(f, &content.ints);
+	return f->stopped ? NULL : cudnn_descriptor(f, &content);
 }
 
 void cudnn_descriptors_forget(uint16_t context)

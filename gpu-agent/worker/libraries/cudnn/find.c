@@ -21,7 +21,7 @@ struct graph_found {
 };
 
 struct finding {
-	struct cudnn_frame f;
+	struct library_frame f;
 	struct graph_tree *tree;
 	const struct graph_node *graph, *root;
 	bool plain; /* nothing but graph and mode: what is found can be named by them */
@@ -39,7 +39,7 @@ static cudnnStatus_t find_take(struct finding *a, struct cudnn_config_reader *re
 	if (!status && a->plain)
 		cudnn_config_keep(&a->f, a->graph, &found, config);
 	else
-		a->f.library->cudnnBackendDestroyDescriptor(config);
+		cudnn_of(&a->f)->cudnnBackendDestroyDescriptor(config);
 	if (!status)
 		cudnn_found_write(out, &found);
 	return status;
@@ -188,8 +188,11 @@ CUresult serve_vcudaCudnnFind(struct worker *w, struct request *r)
 	a.tree = malloc(sizeof(*a.tree));
 	if (!a.tree)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	a.f = (struct cudnn_frame){
-		.w = w, .r = r, .library = served->library, .handle = served->handle};
+	a.f = (struct library_frame){.w = w,
+		.r = r,
+		.of = &cudnn_plain,
+		.library = served->library,
+		.handle = served->handle};
 	find(&a, req, (struct wire_vcudaCudnnFind_reply *)(void *)r->answer);
 	free(a.tree);
 	return r->refused;

@@ -127,7 +127,7 @@ void cudnn_graph_forget(uint16_t context)
 	}
 }
 
-static cudnnHandle_t graph_handle(struct cudnn_frame *f)
+static cudnnHandle_t graph_handle(struct library_frame *f)
 {
 	struct builder *b;
 
@@ -148,7 +148,7 @@ static cudnnHandle_t graph_handle(struct cudnn_frame *f)
 	return b->handle;
 }
 
-struct graph_made *cudnn_graph_find(struct cudnn_frame *f, const unsigned char digest[32])
+struct graph_made *cudnn_graph_find(struct library_frame *f, const unsigned char digest[32])
 {
 	struct graph_made *made = *graph_bucket(digest);
 
@@ -164,7 +164,7 @@ struct graph_made *cudnn_graph_find(struct cudnn_frame *f, const unsigned char d
 }
 
 /* Into the cache; it holds the `others` from here on. */
-static void graph_add(struct cudnn_frame *f, struct graph_made *made)
+static void graph_add(struct library_frame *f, struct graph_made *made)
 {
 	struct graph_made **bucket = graph_bucket(made->digest);
 
@@ -179,7 +179,7 @@ static void graph_add(struct cudnn_frame *f, struct graph_made *made)
 			graph_hold(made->other[i]);
 }
 
-struct graph_made *graph_keep(struct cudnn_frame *f, const unsigned char digest[32],
+struct graph_made *graph_keep(struct library_frame *f, const unsigned char digest[32],
 	uint16_t type, cudnnBackendDescriptor_t descriptor, struct graph_made *other)
 {
 	struct graph_made *made = NULL;
@@ -187,7 +187,7 @@ struct graph_made *graph_keep(struct cudnn_frame *f, const unsigned char digest[
 	if (!cudnn_graph_find(f, digest))
 		made = calloc(1, sizeof(*made) + sizeof(struct graph_made *));
 	if (!made) {
-		f->library->cudnnBackendDestroyDescriptor(descriptor);
+		cudnn_of(f)->cudnnBackendDestroyDescriptor(descriptor);
 		return NULL;
 	}
 	memcpy(made->digest, digest, sizeof(made->digest));
@@ -202,7 +202,7 @@ struct graph_made *graph_keep(struct cudnn_frame *f, const unsigned char digest[
 /* --- making ---------------------------------------------------------------------------------
  */
 
-static cudnnStatus_t graph_one(struct cudnn_frame *f, const struct graph_tree *tree,
+static cudnnStatus_t graph_one(struct library_frame *f, const struct graph_tree *tree,
 	const struct graph_node *n, struct graph_made **made);
 
 /* How many descriptors the node names. */
@@ -221,7 +221,7 @@ static uint32_t graph_others(const struct graph_node *n)
 }
 
 /* Sets one attribute from the words; *other: where the descriptors that it names are noted. */
-static cudnnStatus_t graph_set(struct cudnn_frame *f, const struct graph_tree *tree,
+static cudnnStatus_t graph_set(struct library_frame *f, const struct graph_tree *tree,
 	struct graph_made *made, const uint32_t *at, struct graph_made ***other)
 {
 	/* Aligned, and as large as an attribute may be. */
@@ -237,14 +237,14 @@ static cudnnStatus_t graph_set(struct cudnn_frame *f, const struct graph_tree *t
 		cudnnHandle_t handle = graph_handle(f);
 
 		return handle ? cudnn_nine(f->library,
-					f->library->cudnnBackendSetAttribute(
+					cudnn_of(f)->cudnnBackendSetAttribute(
 						made->descriptor, name, (int)type, 1, &handle))
 			      : CUDNN_STATUS_NOT_INITIALIZED;
 	}
 	if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) {
 		memcpy(room, at + 2, 4 * (size_t)words);
 		return cudnn_nine(
-			f->library, f->library->cudnnBackendSetAttribute(
+			f->library, cudnn_of(f)->cudnnBackendSetAttribute(
 					    made->descriptor, name, (int)type, count, room));
 	}
 	descriptors = calloc(count ? count : 1, sizeof(*descriptors));
@@ -265,8 +265,8 @@ static cudnnStatus_t graph_set(struct cudnn_frame *f, const struct graph_tree *t
 	}
 	if (!status)
 		status = cudnn_nine(
-			f->library, f->library->cudnnBackendSetAttribute(made->descriptor, name,
-					    (int)type, count, descriptors));
+			f->library, cudnn_of(f)->cudnnBackendSetAttribute(made->descriptor,
+					    name, (int)type, count, descriptors));
 	free(descriptors);
 	return status;
 }
@@ -276,7 +276,7 @@ static cudnnStatus_t graph_set(struct cudnn_frame *f, const struct graph_tree *t
 #define DEPTH_MAX 16
 static unsigned depth;
 
-static cudnnStatus_t graph_one(struct cudnn_frame *f, const struct graph_tree *tree,
+static cudnnStatus_t graph_one(struct library_frame *f, const struct graph_tree *tree,
 	const struct graph_node *n, struct graph_made **made)
 {
 	struct graph_made *found = cudnn_graph_find(f, n->digest);
@@ -318,20 +318,20 @@ static cudnnStatus_t graph_one(struct cudnn_frame *f, const struct graph_tree *t
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t graph_make_node(struct cudnn_frame *f, const struct graph_tree *tree,
+cudnnStatus_t graph_make_node(struct library_frame *f, const struct graph_tree *tree,
 	const struct graph_node *n, struct graph_made **made)
 {
-	if (!f->library->cudnnBackendCreateDescriptor || !f->library->cudnnBackendFinalize ||
-		!f->library->cudnnBackendSetAttribute ||
-		!f->library->cudnnBackendGetAttribute ||
-		!f->library->cudnnBackendDestroyDescriptor)
+	if (!cudnn_of(f)->cudnnBackendCreateDescriptor || !cudnn_of(f)->cudnnBackendFinalize ||
+		!cudnn_of(f)->cudnnBackendSetAttribute ||
+		!cudnn_of(f)->cudnnBackendGetAttribute ||
+		!cudnn_of(f)->cudnnBackendDestroyDescriptor)
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	graph_trim();
 	return graph_one(f, tree, n, made);
 }
 
 cudnnStatus_t graph_make(
-	struct cudnn_frame *f, const struct graph_tree *tree, struct graph_made **made)
+	struct library_frame *f, const struct graph_tree *tree, struct graph_made **made)
 {
 	return graph_make_node(f, tree, &tree->node[tree->nodes - 1], made);
 }

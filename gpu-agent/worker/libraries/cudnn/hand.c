@@ -8,11 +8,11 @@
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 
 /* Fills the generators' states on the GPU; the descriptor that is used is restored later. */
-cudnnStatus_t run_cudnnSetDropoutDescriptor(struct cudnn_frame *f)
+int run_cudnnSetDropoutDescriptor(struct library_frame *f)
 {
 	const struct cudnn_library *l = f->library;
-	uint32_t head = cudnn_take_int(f);
-	const uint32_t *word = cudnn_take_words(f, sizeof(struct cudnn_dropout_words) / 4);
+	uint32_t head = library_get_int(f);
+	const uint32_t *word = library_get_words(f, sizeof(struct cudnn_dropout_words) / 4);
 	struct cudnn_dropout_words words;
 	cudnnDropoutDescriptor_t descriptor = NULL;
 	uint64_t states, bytes, seed;
@@ -20,8 +20,8 @@ cudnnStatus_t run_cudnnSetDropoutDescriptor(struct cudnn_frame *f)
 	cudnnStatus_t status;
 
 	if (head != (CUDNN_KIND_DROPOUT << 16 | sizeof(words) / 4))
-		cudnn_refuse(f, CUDNN_STATUS_BAD_PARAM);
-	if (cudnn_stop(f, !l->cudnnSetDropoutDescriptor, "cudnnSetDropoutDescriptor"))
+		library_refuse(f, CUDNN_STATUS_BAD_PARAM);
+	if (library_stop(f, !l->cudnnSetDropoutDescriptor, "cudnnSetDropoutDescriptor"))
 		return f->status;
 	memcpy(&words, word, sizeof(words));
 	memcpy(&dropout, &words.dropout, sizeof(dropout));
@@ -47,16 +47,16 @@ struct ctc {
 	uint32_t label_count, label_length_count, input_length_count;
 };
 
-static void cudnn_take_ctc(struct cudnn_frame *f, bool key, struct ctc *ctc)
+static void cudnn_get_ctc(struct library_frame *f, bool key, struct ctc *ctc)
 {
-	ctc->labels = cudnn_take_ints(f, key, &ctc->label_count);
-	ctc->label_lengths = cudnn_take_ints(f, key, &ctc->label_length_count);
-	ctc->input_lengths = cudnn_take_ints(f, key, &ctc->input_length_count);
+	ctc->labels = library_get_ints(f, key, &ctc->label_count);
+	ctc->label_lengths = library_get_ints(f, key, &ctc->label_length_count);
+	ctc->input_lengths = library_get_ints(f, key, &ctc->input_length_count);
 }
 
 /* The library reads as many lengths as there are sequences, and labels as they say. */
 static void cudnn_check_ctc(
-	struct cudnn_frame *f, cudnnTensorDescriptor_t probabilities, const struct ctc *ctc)
+	struct library_frame *f, cudnnTensorDescriptor_t probabilities, const struct ctc *ctc)
 {
 	uint32_t words[3 + 2 * CUDNN_DIM_MAX], batch;
 	uint64_t sum = 0;
@@ -72,13 +72,13 @@ static void cudnn_check_ctc(
 		sum += ctc->label_lengths[i] > 0 ? (uint32_t)ctc->label_lengths[i] : 0;
 	if (!batch || !ctc->labels || ctc->label_length_count != batch ||
 		ctc->input_length_count != batch || sum > ctc->label_count)
-		cudnn_refuse(f, CUDNN_STATUS_BAD_PARAM);
+		library_refuse(f, CUDNN_STATUS_BAD_PARAM);
 }
 
-cudnnStatus_t run_cudnnCTCLoss(struct cudnn_frame *f)
+int run_cudnnCTCLoss(struct library_frame *f)
 {
-	cudnnTensorDescriptor_t probabilities = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	void *probs = cudnn_take_device(f);
+	cudnnTensorDescriptor_t probabilities = library_get_descriptor(f, CUDNN_KIND_TENSOR);
+	void *probs = library_get_device(f);
 	struct ctc ctc = {0};
 	cudnnTensorDescriptor_t gradientsDesc;
 	cudnnCTCLossDescriptor_t ctcLossDesc;
@@ -86,41 +86,42 @@ cudnnStatus_t run_cudnnCTCLoss(struct cudnn_frame *f)
 	size_t bytes;
 	int algo;
 
-	cudnn_take_ctc(f, false, &ctc);
-	costs = cudnn_take_device(f);
-	gradientsDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	gradients = cudnn_take_device(f);
-	algo = (int)cudnn_take_int(f);
-	ctcLossDesc = cudnn_take_descriptor(f, CUDNN_KIND_CTC);
-	workspace = cudnn_take_device(f);
-	bytes = cudnn_take_long(f);
+	cudnn_get_ctc(f, false, &ctc);
+	costs = library_get_device(f);
+	gradientsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
+	gradients = library_get_device(f);
+	algo = (int)library_get_int(f);
+	ctcLossDesc = library_get_descriptor(f, CUDNN_KIND_CTC);
+	workspace = library_get_device(f);
+	bytes = library_get_long(f);
 	cudnn_check_ctc(f, probabilities, &ctc);
-	if (cudnn_stop(f, !f->library->cudnnCTCLoss, "cudnnCTCLoss"))
+	if (library_stop(f, !cudnn_of(f)->cudnnCTCLoss, "cudnnCTCLoss"))
 		return f->status;
-	return f->library->cudnnCTCLoss(f->handle, probabilities, probs, ctc.labels,
+	return cudnn_of(f)->cudnnCTCLoss(f->handle, probabilities, probs, ctc.labels,
 		ctc.label_lengths, ctc.input_lengths, costs, gradientsDesc, gradients, algo,
 		ctcLossDesc, workspace, bytes);
 }
 
-cudnnStatus_t run_cudnnGetCTCLossWorkspaceSize(struct cudnn_frame *f)
+int run_cudnnGetCTCLossWorkspaceSize(struct library_frame *f)
 {
-	cudnnTensorDescriptor_t probabilities = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t gradientsDesc = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnTensorDescriptor_t probabilities = library_get_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnTensorDescriptor_t gradientsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	struct ctc ctc = {0};
 	cudnnCTCLossDescriptor_t ctcLossDesc;
 	size_t *bytes;
 	int algo;
 
-	cudnn_take_ctc(f, true, &ctc);
-	algo = (int)cudnn_take_int(f);
-	ctcLossDesc = cudnn_take_descriptor(f, CUDNN_KIND_CTC);
-	bytes = cudnn_take_out(f);
+	cudnn_get_ctc(f, true, &ctc);
+	algo = (int)library_get_int(f);
+	ctcLossDesc = library_get_descriptor(f, CUDNN_KIND_CTC);
+	bytes = library_get_out(f);
 	cudnn_check_ctc(f, probabilities, &ctc);
-	if (cudnn_stop(f, !f->library->cudnnGetCTCLossWorkspaceSize,
+	if (library_stop(f, !cudnn_of(f)->cudnnGetCTCLossWorkspaceSize,
 		    "cudnnGetCTCLossWorkspaceSize"))
 		return f->status;
-	return f->library->cudnnGetCTCLossWorkspaceSize(f->handle, probabilities, gradientsDesc,
-		ctc.labels, ctc.label_lengths, ctc.input_lengths, algo, ctcLossDesc, bytes);
+	return cudnn_of(f)->cudnnGetCTCLossWorkspaceSize(f->handle, probabilities,
+		gradientsDesc, ctc.labels, ctc.label_lengths, ctc.input_lengths, algo,
+		ctcLossDesc, bytes);
 }
 
 /* --- weights: 1 + the distance from their start, or 0; then the words of the descriptor ----
@@ -133,20 +134,20 @@ static uint64_t cudnn_distance(const void *address, const void *start)
 	return 1 + (uint64_t)((uintptr_t)address - (uintptr_t)start);
 }
 
-cudnnStatus_t run_cudnnGetRNNWeightParams(struct cudnn_frame *f)
+int run_cudnnGetRNNWeightParams(struct library_frame *f)
 {
 	const struct cudnn_library *l = f->library;
-	cudnnRNNDescriptor_t rnn = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
-	int layer = (int)cudnn_take_int(f);
-	uint64_t bytes = cudnn_take_long(f);
-	void *start = cudnn_take_device(f);
-	int id = (int)cudnn_take_int(f);
+	cudnnRNNDescriptor_t rnn = library_get_descriptor(f, CUDNN_KIND_RNN);
+	int layer = (int)library_get_int(f);
+	uint64_t bytes = library_get_long(f);
+	void *start = library_get_device(f);
+	int id = (int)library_get_int(f);
 	cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
 	void *matrix_at = NULL, *bias_at = NULL;
-	uint64_t *out = f->reply->out;
+	uint64_t *out = f->answer->out;
 	cudnnStatus_t status;
 
-	if (cudnn_stop(f, !l->cudnnGetRNNWeightParams, "cudnnGetRNNWeightParams"))
+	if (library_stop(f, !l->cudnnGetRNNWeightParams, "cudnnGetRNNWeightParams"))
 		return f->status;
 	status = l->cudnnCreateTensorDescriptor(&matrix);
 	if (!status)
@@ -174,21 +175,21 @@ typedef cudnnStatus_t (*layer_function)(cudnnHandle_t handle, const cudnnRNNDesc
 	const void *weights, const int id, cudnnFilterDescriptor_t place, void **address);
 
 static cudnnStatus_t cudnn_layer(
-	struct cudnn_frame *f, layer_function function, const char *name)
+	struct library_frame *f, layer_function function, const char *name)
 {
 	const struct cudnn_library *l = f->library;
-	cudnnRNNDescriptor_t rnn = cudnn_take_descriptor(f, CUDNN_KIND_RNN);
-	int layer = (int)cudnn_take_int(f);
-	cudnnTensorDescriptor_t x = cudnn_take_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnFilterDescriptor_t w = cudnn_take_descriptor(f, CUDNN_KIND_FILTER);
-	void *start = cudnn_take_device(f);
-	int id = (int)cudnn_take_int(f);
+	cudnnRNNDescriptor_t rnn = library_get_descriptor(f, CUDNN_KIND_RNN);
+	int layer = (int)library_get_int(f);
+	cudnnTensorDescriptor_t x = library_get_descriptor(f, CUDNN_KIND_TENSOR);
+	cudnnFilterDescriptor_t w = library_get_descriptor(f, CUDNN_KIND_FILTER);
+	void *start = library_get_device(f);
+	int id = (int)library_get_int(f);
 	cudnnFilterDescriptor_t place = NULL;
 	void *address = NULL;
-	uint64_t *out = f->reply->out;
+	uint64_t *out = f->answer->out;
 	cudnnStatus_t status;
 
-	if (cudnn_stop(f, !function, name))
+	if (library_stop(f, !function, name))
 		return f->status;
 	status = l->cudnnCreateFilterDescriptor(&place);
 	if (!status)
@@ -203,14 +204,14 @@ static cudnnStatus_t cudnn_layer(
 	return status;
 }
 
-cudnnStatus_t run_cudnnGetRNNLinLayerMatrixParams(struct cudnn_frame *f)
+int run_cudnnGetRNNLinLayerMatrixParams(struct library_frame *f)
 {
-	return cudnn_layer(f, f->library->cudnnGetRNNLinLayerMatrixParams,
+	return cudnn_layer(f, cudnn_of(f)->cudnnGetRNNLinLayerMatrixParams,
 		"cudnnGetRNNLinLayerMatrixParams");
 }
 
-cudnnStatus_t run_cudnnGetRNNLinLayerBiasParams(struct cudnn_frame *f)
+int run_cudnnGetRNNLinLayerBiasParams(struct library_frame *f)
 {
 	return cudnn_layer(
-		f, f->library->cudnnGetRNNLinLayerBiasParams, "cudnnGetRNNLinLayerBiasParams");
+		f, cudnn_of(f)->cudnnGetRNNLinLayerBiasParams, "cudnnGetRNNLinLayerBiasParams");
 }

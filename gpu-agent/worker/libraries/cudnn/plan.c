@@ -74,7 +74,7 @@ static bool plan_note(struct cudnn_plan *plan, const struct graph_node *n)
 	return bytes != 0;
 }
 
-cudnnStatus_t plan_name(struct cudnn_frame *f, uint64_t name, const struct graph_tree *tree,
+cudnnStatus_t plan_name(struct library_frame *f, uint64_t name, const struct graph_tree *tree,
 	struct graph_made *made)
 {
 	struct cudnn_plan *plan;
@@ -130,7 +130,7 @@ static uint32_t plan_value(const struct cudnn_plan *plan, int64_t uid)
 	return 0;
 }
 
-static cudnnStatus_t plan_execute(struct cudnn_frame *f, const struct cudnn_plan *plan,
+static cudnnStatus_t plan_execute(struct library_frame *f, const struct cudnn_plan *plan,
 	void *workspace, uint32_t count, int64_t *uids, void **addresses)
 {
 	const struct cudnn_library *l = f->library;
@@ -157,13 +157,13 @@ static cudnnStatus_t plan_execute(struct cudnn_frame *f, const struct cudnn_plan
 	return status;
 }
 
-cudnnStatus_t run_cudnnBackendExecute(struct cudnn_frame *f)
+int run_cudnnBackendExecute(struct library_frame *f)
 {
 	static int64_t uids[TENSORS_MAX];
 	static void *addresses[TENSORS_MAX];
-	uint64_t name = cudnn_take_long(f);
-	void *workspace = cudnn_take_device(f);
-	uint32_t count = cudnn_take_int(f);
+	uint64_t name = library_get_long(f);
+	void *workspace = library_get_device(f);
+	uint32_t count = library_get_int(f);
 	struct cudnn_plan *plan = worker_handle(f->w, f->r, name, KIND_cudnnPlan);
 
 	if (plan &&
@@ -172,24 +172,24 @@ cudnnStatus_t run_cudnnBackendExecute(struct cudnn_frame *f)
 	if (worker_refused(f->r))
 		return CUDNN_STATUS_BAD_PARAM;
 	if (count > TENSORS_MAX)
-		cudnn_refuse(f, CUDNN_STATUS_NOT_SUPPORTED);
+		library_refuse(f, CUDNN_STATUS_NOT_SUPPORTED);
 	for (uint32_t i = 0; !f->stopped && i < count; i++) {
 		uint32_t bytes;
 		const void *at;
 		uint64_t address;
 
-		uids[i] = (int64_t)cudnn_take_long(f);
-		bytes = cudnn_take_int(f);
-		at = cudnn_take_plain(f, bytes ? bytes : 8);
+		uids[i] = (int64_t)library_get_long(f);
+		bytes = library_get_int(f);
+		at = library_get_bytes(f, bytes ? bytes : 8);
 		if (!at)
 			break;
 		memcpy(&address, at, sizeof(address));
 		addresses[i] = (void *)(uintptr_t)(bytes ? (uintptr_t)at : address);
 		/* By value: as many bytes as the plan says, or no tensor at all. */
 		if (bytes != plan_value(plan, uids[i]) && (bytes || address))
-			cudnn_refuse(f, CUDNN_STATUS_BAD_PARAM);
+			library_refuse(f, CUDNN_STATUS_BAD_PARAM);
 	}
-	if (cudnn_stop(f, !f->library->cudnnBackendExecute, "cudnnBackendExecute"))
+	if (library_stop(f, !cudnn_of(f)->cudnnBackendExecute, "cudnnBackendExecute"))
 		return f->status;
 	return plan_execute(f, plan, workspace, count, uids, addresses);
 }

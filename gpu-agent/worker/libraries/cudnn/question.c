@@ -18,7 +18,7 @@
 
 /* The question, and its answer as it grows. */
 struct asking {
-	struct cudnn_frame f;
+	struct library_frame f;
 	const struct wire_vcudaCudnnAsk *req;
 	struct graph_tree *tree;
 	struct graph_made *made;
@@ -32,7 +32,7 @@ static cudnnStatus_t ask_get(const struct asking *a, cudnnBackendDescriptor_t d,
 	uint32_t type, int64_t requested, int64_t *count, void *to)
 {
 	*count = 0;
-	return cudnn_nine(a->f.library, a->f.library->cudnnBackendGetAttribute(
+	return cudnn_nine(a->f.library, cudnn_of(&a->f)->cudnnBackendGetAttribute(
 						d, (int)name, (int)type, requested, count, to));
 }
 
@@ -40,13 +40,13 @@ static cudnnStatus_t ask_new(
 	const struct asking *a, uint32_t type, cudnnBackendDescriptor_t *descriptor)
 {
 	return cudnn_nine(a->f.library,
-		a->f.library->cudnnBackendCreateDescriptor((int)type, descriptor));
+		cudnn_of(&a->f)->cudnnBackendCreateDescriptor((int)type, descriptor));
 }
 
 static void ask_delete(const struct asking *a, cudnnBackendDescriptor_t *descriptor)
 {
 	if (*descriptor)
-		a->f.library->cudnnBackendDestroyDescriptor(*descriptor);
+		cudnn_of(&a->f)->cudnnBackendDestroyDescriptor(*descriptor);
 	*descriptor = NULL;
 }
 
@@ -318,8 +318,11 @@ CUresult serve_vcudaCudnnAsk(struct worker *w, struct request *r)
 		free(a);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	a->f = (struct cudnn_frame){
-		.w = w, .r = r, .library = served->library, .handle = served->handle};
+	a->f = (struct library_frame){.w = w,
+		.r = r,
+		.of = &cudnn_plain,
+		.library = served->library,
+		.handle = served->handle};
 	a->req = req;
 	status = ask(a);
 	if (!worker_refused(r) && !status) {

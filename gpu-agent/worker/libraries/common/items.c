@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See items.h.
+ */
+#include "gpu-agent/worker/libraries/common/items.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/worker_state.h"
+
+/* What a search may write; the first LIBRARY_LIST of them go home. */
+#define LIST_ROOM 64
+static _Alignas(16) unsigned char list_room[LIST_ROOM * LIBRARY_LIST_BYTES];
+
+/* Arrays of descriptors, of one call. */
+#define EACH_ARRAYS 4
+static void **each_room[EACH_ARRAYS];
+static unsigned each_used;
+
+void library_refuse(struct library_frame *f, int status)
+{
+	if (f->stopped)
+		return;
+	f->stopped = true;
+	f->status = status;
+}
+
+void library_violated(struct library_frame *f)
+{
+	library_refuse(f, library_status(&f->of->statuses, CUDA_ERROR_INVALID_VALUE));
+}
+
+const uint32_t *library_get_words(struct library_frame *f, uint32_t count)
+{
+	const uint32_t *at = f->key;
+
+	if (f->stopped || count > (size_t)(f->key_end - f->key)) {
+		library_violated(f);
+		return NULL;
+	}
+	f->key += count;
+	return at;
+}
+
+const void *library_get_bytes(struct library_frame *f, uint32_t bytes)
+{
+	const unsigned char *at = f->varying;
+	size_t rounded = ((size_t)bytes + 7) & ~(size_t)7;
+
+	if (f->stopped || rounded > (size_t)(f->varying_end - f->varying)) {
+		library_violated(f);
+		return NULL;
+	}
+	f->varying += rounded;
+	return at;
+}
+
+uint32_t library_get_int(struct library_frame *f)
+{
+	const uint32_t *at = library_get_words(f, 1);
+
+	return at ? *at : 0;
+}
+
+uint64_t library_get_long(struct library_frame *f)
+{
+	const uint32_t *at = library_get_words(f, 2);
+
+	return at ? (uint64_t)at[1] << 32 | at[0] : 0;
+}
+
+float library_get_float(struct library_frame *f)
+{
+	uint32_t bits = library_get_int(f);
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+double library_get_double(struct library_frame *f)
+{
+	uint64_t bits = library_get_long(f);
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static bool library_present(struct library_frame *f)
+{
+	uint32_t bit = f->pointers++;
+
+	if (bit >= LIBRARY_POINTERS)
+		library_violated(f);
+	return !f->stopped && f->present >> bit & 1;
+}
+
+void *library_get_device(struct library_frame *f)
+{
+	const uint64_t *at = library_get_bytes(f, 8);
+
+	f->pointers++;
+	return at ? (void *)(uintptr_t)*at : NULL;
+}
+
+void *library_get_scalar(struct library_frame *f)
+{
+	/* The library's alpha and beta are const; `void *` suits all its functions. */
+	return library_present(f) ? (void *)(uintptr_t)library_get_bytes(f, 8) : NULL;
+}
+
+const int *library_get_varying_ints(struct library_frame *f, uint32_t *count)
+{
+	const uint64_t *n = library_get_bytes(f, 8);
+
+	*count = 0;
+	if (!n || *n > LIBRARY_VARYING_MAX / 4) {
+		library_violated(f);
+		return NULL;
+	}
+	*count = (uint32_t)*n;
+	return library_get_bytes(f, *count * 4);
+}
+
+const int *library_get_ints(struct library_frame *f, bool key, uint32_t *count)
+{
+	*count = 0;
+	if (!library_present(f))
+		return NULL;
+	if (!key)
+		return library_get_varying_ints(f, count);
+	*count = library_get_int(f);
+	return (const int *)library_get_words(f, *count);
+}
+
+uint32_t library_get_content(
+	struct library_frame *f, uint32_t kind, uint32_t most, const uint32_t **words)
+{
+	uint32_t head = library_get_int(f), n = head & 0xffff;
+
+	*words = NULL;
+	if (f->stopped || !head)
+		return 0;
+	if (head >> 16 != kind || !n || n > most) {
+		library_violated(f);
+		return 0;
+	}
+	*words = library_get_words(f, n);
+	return *words ? n : 0;
+}
+
+void *library_get_descriptor(struct library_frame *f, uint32_t kind)
+{
+	return f->of->descriptor(f, kind);
+}
+
+void *const *library_get_each(struct library_frame *f, int64_t count, uint32_t kind)
+{
+	void **each;
+	int64_t at = 0;
+	uint32_t runs;
+
+	if (!library_present(f))
+		return NULL;
+	runs = library_get_int(f);
+	if (f->stopped || count <= 0 || count > LIBRARY_EACH_MAX || each_used == EACH_ARRAYS) {
+		library_violated(f);
+		return NULL;
+	}
+	each = calloc((size_t)count, sizeof(*each));
+	if (!each) {
+		library_refuse(f, f->of->statuses.memory);
+		return NULL;
+	}
+	each_room[each_used++] = each;
+	while (runs-- && !f->stopped) {
+		uint32_t length = library_get_int(f);
+		void *descriptor = library_get_descriptor(f, kind);
+
+		if (!descriptor || !length || length > count - at) {
+			library_violated(f);
+			return NULL;
+		}
+		while (length--)
+			each[at++] = descriptor;
+	}
+	if (at != count)
+		library_violated(f);
+	return f->stopped ? NULL : each;
+}
+
+void *library_get_out(struct library_frame *f)
+{
+	if (f->outs >= LIBRARY_OUTS) {
+		library_violated(f);
+		return NULL;
+	}
+	return &f->answer->out[f->outs++];
+}
+
+void *library_get_list(struct library_frame *f, int64_t count, uint32_t each)
+{
+	if (count <= 0 || count > LIST_ROOM || each > LIBRARY_LIST_BYTES) {
+		library_violated(f);
+		return NULL;
+	}
+	memset(list_room, 0, sizeof(list_room));
+	f->listed = count < LIBRARY_LIST ? (uint32_t)count : LIBRARY_LIST;
+	f->list_each = each;
+	return list_room;
+}
+
+bool library_stop(struct library_frame *f, bool lacks, const char *name)
+{
+	if (!f->stopped && lacks)
+		library_refuse(f, library_status(&f->of->statuses, worker_lacks(f->w, name)));
+	return f->stopped;
+}
+
+/* What was found, at most as many as the first number says. */
+static void library_list_answer(struct library_frame *f)
+{
+	unsigned char *to = (unsigned char *)f->answer + LIBRARY_LIST_FROM;
+	uint32_t found = (uint32_t)f->answer->out[0];
+
+	if (found > f->listed)
+		f->answer->out[0] = found = f->listed;
+	memcpy(to, list_room, (size_t)found * f->list_each);
+	for (uint32_t i = 0; f->of->element && i < found; i++)
+		f->of->element(f->library, to + (size_t)i * f->list_each);
+}
+
+/* Finds library and handle, and sets the handle's stream. */
+static bool library_open(struct library_frame *f, const struct library_body *body)
+{
+	const struct plain_served *served;
+
+	served = plain_use(f->w, f->r, f->of, &body->state);
+	if (!served)
+		return false;
+	f->library = served->library;
+	f->handle = served->handle;
+	return true;
+}
+
+CUresult library_serve(
+	struct worker *w, struct request *r, const struct plain_library *of, library_run run)
+{
+	const struct library_body *body = (const void *)r->body;
+	struct library_frame f = {.w = w, .r = r, .of = of, .answer = (void *)r->answer};
+	int status;
+
+	if (LIBRARY_VARYING_FROM(body->key_words) > r->header.body ||
+		body->key_words > LIBRARY_KEY_WORDS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!library_open(&f, body))
+		return r->refused;
+	f.key = (const uint32_t *)(const void *)(body + 1);
+	f.key_end = f.key + body->key_words;
+	f.varying = r->body + LIBRARY_VARYING_FROM(body->key_words);
+	f.varying_end = r->body + r->header.body;
+	f.present = body->present;
+
+	status = run(&f);
+	status = f.stopped ? f.status : of->numbered ? of->numbered(f.library, status) : status;
+	while (each_used)
+		free(each_room[--each_used]);
+	if (r->refused)
+		return r->refused;
+	if (f.listed && !status && r->header.kind == FRAME_CALL)
+		library_list_answer(&f);
+	return plain_told(r, of, status);
+}

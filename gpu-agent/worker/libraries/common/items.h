@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the generated serve functions of a library get the arguments of a call with: items
+ * (protocol/libraries/items.h), in the order of the function's parameters. The first that
+ * violates the protocol stops the call, so that no serve function can forget a check.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_COMMON_ITEMS_H
+#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_COMMON_ITEMS_H
+
+#include "gpu-agent/worker/libraries/common/plain.h"
+#include "gpu-agent/worker/worker.h"
+#include "protocol/libraries/items.h"
+
+/* A call that is being served, on the loop's stack. */
+struct library_frame {
+	struct worker *w;
+	struct request *r;
+	const struct plain_library *of;
+	const void *library; /* its functions, a struct FAMILY_library */
+	void *handle;
+	int status; /* why it was stopped, as statuses(…) numbers it */
+	bool stopped;
+	const unsigned char *varying, *varying_end;
+	const uint32_t *key, *key_end;
+	uint32_t present; /* bit i: the i-th pointer is not NULL */
+	uint32_t pointers;
+	uint32_t outs;
+	struct library_answer *answer;
+	uint32_t listed; /* elements of a list that may go home */
+	uint32_t list_each;
+};
+
+/* Calls the library with what it gets from the frame; the library's status. */
+typedef int (*library_run)(struct library_frame *f);
+
+/* Serves a call of `of` by RUN. */
+CUresult library_serve(
+	struct worker *w, struct request *r, const struct plain_library *of, library_run run);
+
+uint32_t library_get_int(struct library_frame *f);
+uint64_t library_get_long(struct library_frame *f);
+float library_get_float(struct library_frame *f);
+double library_get_double(struct library_frame *f);
+void *library_get_device(struct library_frame *f);
+/* Eight bytes in the frame, or NULL. */
+void *library_get_scalar(struct library_frame *f);
+/* Host ints of the varying part, or of the key; *count of them. */
+const int *library_get_ints(struct library_frame *f, bool key, uint32_t *count);
+/* The same, never NULL and of the varying part. */
+const int *library_get_varying_ints(struct library_frame *f, uint32_t *count);
+/* The library's descriptor, as its room makes it of the content that comes. */
+void *library_get_descriptor(struct library_frame *f, uint32_t kind);
+/* An array of `count`, valid until the call ends. */
+void *const *library_get_each(struct library_frame *f, int64_t count, uint32_t kind);
+/* Where a number goes that comes back. */
+void *library_get_out(struct library_frame *f);
+/* Room for `count` elements of a list; the first LIBRARY_LIST of them go home. */
+void *library_get_list(struct library_frame *f, int64_t count, uint32_t each);
+/* The next words of the key, unchecked but for their number; NULL where there are fewer. */
+const uint32_t *library_get_words(struct library_frame *f, uint32_t count);
+/* The head of a descriptor's item and its words: how many, in `least` … `most`. 0: it is NULL,
+ * or the call is stopped. */
+uint32_t library_get_content(
+	struct library_frame *f, uint32_t kind, uint32_t most, const uint32_t **words);
+/* `bytes` of the varying part, rounded up to 8; NULL where there are fewer. */
+const void *library_get_bytes(struct library_frame *f, uint32_t bytes);
+/* Ends the call: the first of these is what it answers. */
+void library_refuse(struct library_frame *f, int status);
+/* The same for what violates the protocol. */
+void library_violated(struct library_frame *f);
+/* Whether to stop before the library is called; `lacks`: it has no function `name`. */
+bool library_stop(struct library_frame *f, bool lacks, const char *name);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the arguments of a library's call travel as items: struct library_body, a key part and a
+ * varying part, each a sequence of items in the order of the call's parameters. The key part,
+ * with what stands before it from LIBRARY_KEY_FROM on, is what the call is learned or cached
+ * by: numbers, descriptors (by content), which pointers are NULL and how addresses are aligned.
+ * The varying part is what may differ from one such call to the next: device addresses,
+ * scalars, sequence lengths.
+ *
+ * key:     32-bit words, padded to a multiple of 8 bytes.
+ *	    An int, an enum, a float: a word; what has 64 bits: two, the lower first.
+ *	    A descriptor: kind << 16 | words, then its words (0: NULL). What may change of it
+ *	    from call to call is the varying part's next item.
+ *	    Several descriptors: how many runs of equal ones; for each run its length and the
+ *	    descriptor.
+ *	    An object of the program's memory: its words (0: NULL), then it.
+ *	    ints of a cached call: their count and the ints.
+ * varying: 8-byte words.
+ *	    An address: one, 0 for NULL. A scalar: one, or two where it is larger.
+ *	    ints: their count in 8 bytes, then 4 bytes each, padded to 8.
+ */
+#ifndef VCUDA_PROTOCOL_LIBRARIES_ITEMS_H
+#define VCUDA_PROTOCOL_LIBRARIES_ITEMS_H
+
+#include <stdint.h>
+
+#include "protocol/libraries/plain.h"
+
+struct library_body {
+	struct library_state state;
+	uint16_t key_words; /* behind this */
+	uint16_t alignment; /* the low four bits of all addresses, together: what succeeded with
+			     * aligned ones may not with others */
+	uint32_t present;   /* bit i: the i-th pointer, in order, is not NULL */
+};
+_Static_assert(sizeof(struct library_body) == 40, "");
+
+#define LIBRARY_KEY_WORDS 2048u		 /* a call with two dozen descriptors has some 500 */
+#define LIBRARY_VARYING_MAX (24u * 1024) /* bytes: some thousand sequence lengths */
+#define LIBRARY_POINTERS 32u		 /* of one call that may be NULL */
+#define LIBRARY_EACH_MAX 65536u		 /* descriptors in one array */
+#define LIBRARY_OUTS 24u		 /* numbers that come back; weights bring two tensors */
+#define LIBRARY_LIST 16u		 /* elements of a list that comes back */
+#define LIBRARY_LIST_BYTES 64u		 /* of an element, at most */
+
+/* Bytes from the body's begin to the varying part. */
+#define LIBRARY_VARYING_FROM(words) (sizeof(struct library_body) + ((4u * (words) + 7u) & ~7u))
+
+/* What comes back: the numbers, in order; behind them a list. Of a list the first number says
+ * how many elements there are. */
+struct library_answer {
+	struct library_reply first;
+	uint64_t out[LIBRARY_OUTS];
+};
+#define LIBRARY_ANSWER(outs) (sizeof(struct library_reply) + 8u * (outs))
+#define LIBRARY_LIST_FROM LIBRARY_ANSWER(1) /* an answer with a list has one number */
+
+#endif
