@@ -102,6 +102,12 @@ static void launch_run(struct op *base)
 	context_fault(base->context, result);
 }
 
+/* For kernels that ask. */
+static int attribute(int *value, int attribute, int device)
+{
+	return (int)cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device);
+}
+
 static void launch_drop(struct op *op)
 {
 	free(op);
@@ -233,6 +239,9 @@ static CUresult launch_op(const struct launch *launch, struct CUctx_st *context,
 	op->ptx.dynamic_shared = (uint32_t)launch->dynamic_shared;
 	op->ptx.timeout_ns = settings.timeout_ns;
 	op->ptx.cancel = &context->cancel;
+	op->ptx.device = context->device->ordinal;
+	op->ptx.devices = (int)settings.devices;
+	op->ptx.attribute = attribute;
 	*out = op;
 	return CUDA_SUCCESS;
 }

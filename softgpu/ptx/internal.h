@@ -88,7 +88,28 @@ enum ptx_builtin {
 	PTX_ASSERTFAIL,
 	PTX_MALLOC,
 	PTX_FREE,
-	PTX_CDP_SYNC,
+	/* The device runtime (run/runtime.c). */
+	PTX_RUNTIME_BUFFER,
+	PTX_RUNTIME_BUFFER_OF, /* with what is launched */
+	PTX_RUNTIME_LAUNCH,
+	PTX_RUNTIME_LAUNCH_OF, /* a PTX_RUNTIME_BUFFER_OF */
+	PTX_RUNTIME_COPY,
+	PTX_RUNTIME_COPY_2D,
+	PTX_RUNTIME_FILL,
+	PTX_RUNTIME_FILL_2D,
+	PTX_RUNTIME_CREATE, /* a stream or an event */
+	PTX_RUNTIME_ORDER,  /* of streams: what is launched runs in the order of the launches */
+	PTX_RUNTIME_LAST_ERROR,
+	PTX_RUNTIME_PEEK_ERROR,
+	PTX_RUNTIME_ERROR_NAME,
+	PTX_RUNTIME_ERROR_TEXT,
+	PTX_RUNTIME_DEVICE,
+	PTX_RUNTIME_DEVICES,
+	PTX_RUNTIME_ATTRIBUTE,
+	PTX_RUNTIME_LIMIT,
+	PTX_RUNTIME_KERNEL,
+	PTX_RUNTIME_MALLOC,
+	PTX_RUNTIME_FREE,
 };
 
 struct ptx_function {
@@ -214,6 +235,7 @@ struct ptx_warp {
 	uint32_t nfragments;
 	struct ptx_fragment fragments[PTX_LANES];
 	uint32_t tid[3][PTX_LANES];
+	uint16_t last_error[PTX_LANES]; /* of the device runtime, for each thread */
 };
 
 /* What a waiting bar.red wants to know: ins->f. */
@@ -253,6 +275,23 @@ struct ptx_group {
 	struct ptx_block *blocks;
 };
 
+/* What a grid launched: run when the grid is done, before whoever waits for it goes on. */
+struct ptx_child {
+	struct ptx_child *next;
+	const struct ptx_function *function; /* NULL: a copy or fill */
+	uint32_t grid[3], block[3], shared;
+	unsigned depth;
+	/* Of a copy or fill: `height` rows of `width` bytes. */
+	uint64_t to, from, to_pitch, from_pitch, width, height;
+	bool fill;
+	unsigned char value;
+	_Alignas(16) unsigned char params[];
+};
+
+struct ptx_children {
+	struct ptx_child *first, *last;
+};
+
 /* One launch while it runs. */
 struct ptx_run_state {
 	const struct ptx_launch *launch;
@@ -268,6 +307,9 @@ struct ptx_run_state {
 	uint64_t grid_id;
 	uint64_t workspace; /* of a cooperative launch, or 0 */
 	uint32_t static_shared, shared_bytes;
+	unsigned depth;			      /* of launches by launches */
+	struct ptx_children children, at_end; /* at_end: behind all the others */
+	uint32_t nchildren;
 	struct ptx_error error;
 };
 
@@ -334,10 +376,34 @@ void *ptx_generic(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, ui
 /* Built-in functions (run/builtin.c); arguments lie at `args` in each lane's local memory. */
 void ptx_builtin_call(struct ptx_warp *w, const struct ptx_ins *i,
 	const struct ptx_function *callee, const struct ptx_call *call);
-void ptx_print_flush(struct ptx_block *b);
+/* The value of an argument by lane, and where the argument itself lies (NULL: there is none of
+ * `size` bytes); the value that the call returns. */
+uint64_t ptx_argument(
+	struct ptx_warp *w, const struct ptx_call *call, unsigned lane, uint32_t index);
+const void *ptx_argument_at(struct ptx_warp *w, const struct ptx_call *call, unsigned lane,
+	uint32_t index, size_t size);
+void ptx_result(struct ptx_warp *w, const struct ptx_call *call, unsigned lane, uint64_t value);
+
+/* The device runtime (run/runtime.c): one call of one lane. */
+void ptx_runtime_call(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
+	enum ptx_builtin what, const struct ptx_call *call);
+/* Takes what the grid launched, in the order in which it runs, to the head of `todo`. */
+void ptx_children_take(struct ptx_run_state *run, struct ptx_children *todo);
+struct ptx_child *ptx_children_next(struct ptx_children *todo); /* the caller's to free */
+void ptx_children_drop(struct ptx_children *todo);
+/* A copy or fill; a fault comes back through ptx_current. */
+void ptx_child_move(const struct ptx_child *child);
+/* Whether the launch may be made, without regard to its parameters. */
+enum ptx_status ptx_launch_check(const struct ptx_launch *launch, struct ptx_error *error);
+
 struct ptx_heap *ptx_heap_new(uint64_t base, uint64_t size);
 void ptx_heap_drop(struct ptx_heap *heap);
 uint64_t ptx_heap_alloc(struct ptx_heap *heap, uint64_t size); /* 0: full */
+/* Where a copy of the text lies, which the first call makes; 0: full.  One text, one pointer.
+ */
+uint64_t ptx_heap_text(struct ptx_heap *heap, const char *text);
+/* The bytes of what begins there; 0: nothing does. */
+uint64_t ptx_heap_size(struct ptx_heap *heap, uint64_t address);
 void ptx_heap_free(struct ptx_heap *heap, uint64_t address);
 
 uint64_t ptx_now_ns(void);

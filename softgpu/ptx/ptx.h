@@ -120,11 +120,15 @@ struct ptx_launch {
 	const atomic_bool
 		*cancel;  /* looked at between blocks and on backward branches; or NULL */
 	bool cooperative; /* every block resident at once; grid.sync works */
+	/* What kernels are told of the devices: which one runs them, of how many, and
+	 * cudaDeviceGetAttribute (0: it gave a value; or NULL). */
+	int device, devices;
+	int (*attribute)(int *value, int attribute, int device);
 };
 
 /* Runs the launch to its end on the pool; the caller's thread takes part.  Several launches may
- * run at once from several threads.  PTX_OK, or what went wrong with *error filled in (line =
- * of the faulting instruction). */
+ * run at once from several threads.  What the kernels launch themselves is done too.  PTX_OK,
+ * or what went wrong with *error filled in (line = of the faulting instruction). */
 enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *error);
 
 /* Where device printf goes: called with one finished piece of text at a time, in block order

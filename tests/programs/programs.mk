@@ -28,6 +28,7 @@ PROGRAM_FLAGS13_per-thread-stream := --default-stream per-thread
 PROGRAM_FLAGS12_per-thread-stream := -DCUDA_API_PER_THREAD_DEFAULT_STREAM
 PROGRAM_BLOBS_machine-code := cubin
 PROGRAM_BLOBS_graph-conditional := conditional
+PROGRAM_BLOBS_nested-launches := nested
 PROGRAM_FLAGS13_machine-code := -gencode arch=compute_75,code=sm_75
 PROGRAM_FLAGS12_machine-code := --no-cuda-gpu-arch=sm_80 --cuda-gpu-arch=sm_75 \
 	--no-cuda-include-ptx=all
@@ -39,6 +40,8 @@ PROGRAM_FLAGS13_vector-add-smallest := --compress-mode=size
 program_blobs = $(foreach blob,$(PROGRAM_BLOBS_$(2)),$(OBJ)/programs/modules/$(1)/$(blob).o)
 
 ##### Modules that programs load by themselves, embedded as bytes #####
+
+.SECONDEXPANSION:
 
 MODULE_DIR := $(OBJ)/programs/modules
 MODULE_SOURCE := $(PROGRAMS_DIR)/modules/numbers.cu
@@ -69,15 +72,17 @@ $(MODULE_DIR)/12/cubin $(MODULE_DIR)/13/cubin: $(MODULE_SOURCE) | $(CACHE)/.comp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_75 -cubin -o $@ $<
 
-# What a kernel decides of conditional nodes is in libcudadevrt, which is machine code: linked for
-# compute capability 9.0, and PTX beside it for the software GPU, which has that function itself.
-$(MODULE_DIR)/12/conditional $(MODULE_DIR)/13/conditional: $(PROGRAMS_DIR)/modules/conditional.cu \
-		| $(CACHE)/.complete
+# What a kernel does with libcudadevrt (conditional nodes, launches of its own), which is machine
+# code: linked for compute capability 9.0, and PTX beside it for the software GPU, which has those
+# functions itself.
+MODULES_DEVICE_RUNTIME := conditional nested
+$(foreach abi,12 13,$(addprefix $(MODULE_DIR)/$(abi)/,$(MODULES_DEVICE_RUNTIME))): \
+		$(MODULE_DIR)/%: $(PROGRAMS_DIR)/modules/$$(@F).cu | $(CACHE)/.complete
 	$(call say,FATBIN,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) -std=c++17 -O2 -arch=sm_90 -dc -o $@.dc.o $<
 	$(Q)$(NVCC) -arch=sm_90 -dlink -cubin -o $@.cubin $@.dc.o -L$(CUDA13)/lib -lcudadevrt
-	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_80 -ptx -o $@.ptx $<
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_80 -rdc=true -ptx -o $@.ptx $<
 	$(Q)$(CUDA13)/bin/fatbinary --create=$@ -64 --image3=kind=elf,sm=90,file=$@.cubin \
 		--image3=kind=ptx,sm=80,file=$@.ptx
 
@@ -94,8 +99,6 @@ $(OBJ)/programs/stub/libcuda.so: $(PROGRAMS_DIR)/parts/driver-names.txt
 		$(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -x c - -o $@
 
 ##### The programs #####
-
-.SECONDEXPANSION:
 
 $(BUILD)/programs/13/vector-add-%: $(PROGRAMS_DIR)/vector-add.cu $(PROGRAM_HEADERS) | $(CACHE)/.complete
 	$(call say,NVCC,$@)

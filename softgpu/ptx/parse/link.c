@@ -21,6 +21,13 @@ static void put_values(struct ptx_build *b)
 	}
 }
 
+static bool takes_memory(enum ptx_builtin builtin)
+{
+	return builtin == PTX_MALLOC || builtin == PTX_RUNTIME_MALLOC ||
+	       builtin == PTX_RUNTIME_ERROR_NAME || builtin == PTX_RUNTIME_ERROR_TEXT ||
+	       builtin == PTX_RUNTIME_BUFFER || builtin == PTX_RUNTIME_BUFFER_OF;
+}
+
 /* Branches and addresses get their final values. */
 void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 {
@@ -34,7 +41,7 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 	}
 	module->block_bytes = b->data_bytes;
 	for (uint32_t k = 0; k < module->nfunctions; k++)
-		if (module->functions[k].builtin == PTX_MALLOC)
+		if (takes_memory(module->functions[k].builtin))
 			heap = PTX_HEAP_BYTES;
 	if (heap) {
 		heap_at = (b->data_bytes + 255) & ~(size_t)255;

@@ -15,6 +15,40 @@ static const struct {
 	{"free", PTX_FREE},
 };
 
+/* What libcudadevrt has: each name behind __cudaCDP2 (CUDA 12 and later) or cuda, with _ptsz
+ * where a stream is named. */
+static const struct {
+	const char *name;
+	enum ptx_builtin builtin;
+} runtime[] = {
+	{"DeviceGetAttribute", PTX_RUNTIME_ATTRIBUTE},
+	{"DeviceGetLimit", PTX_RUNTIME_LIMIT},
+	{"EventCreateWithFlags", PTX_RUNTIME_CREATE},
+	{"EventDestroy", PTX_RUNTIME_ORDER},
+	{"EventRecord", PTX_RUNTIME_ORDER},
+	{"EventRecordWithFlags", PTX_RUNTIME_ORDER},
+	{"Free", PTX_RUNTIME_FREE},
+	{"FuncGetAttributes", PTX_RUNTIME_KERNEL},
+	{"GetDevice", PTX_RUNTIME_DEVICE},
+	{"GetDeviceCount", PTX_RUNTIME_DEVICES},
+	{"GetErrorName", PTX_RUNTIME_ERROR_NAME},
+	{"GetErrorString", PTX_RUNTIME_ERROR_TEXT},
+	{"GetLastError", PTX_RUNTIME_LAST_ERROR},
+	{"GetParameterBuffer", PTX_RUNTIME_BUFFER},
+	{"GetParameterBufferV2", PTX_RUNTIME_BUFFER_OF},
+	{"LaunchDevice", PTX_RUNTIME_LAUNCH},
+	{"LaunchDeviceV2", PTX_RUNTIME_LAUNCH_OF},
+	{"Malloc", PTX_RUNTIME_MALLOC},
+	{"Memcpy2DAsync", PTX_RUNTIME_COPY_2D},
+	{"MemcpyAsync", PTX_RUNTIME_COPY},
+	{"Memset2DAsync", PTX_RUNTIME_FILL_2D},
+	{"MemsetAsync", PTX_RUNTIME_FILL},
+	{"PeekAtLastError", PTX_RUNTIME_PEEK_ERROR},
+	{"StreamCreateWithFlags", PTX_RUNTIME_CREATE},
+	{"StreamDestroy", PTX_RUNTIME_ORDER},
+	{"StreamWaitEvent", PTX_RUNTIME_ORDER},
+};
+
 /* The handle of a cooperative launch's grid is its workspace; 0 in any other launch, and for a
  * scope other than cudaCGScopeGrid. */
 static const char grid_handle[] = R"(
@@ -106,12 +140,35 @@ static const struct {
 	{"cudaGraphSetConditional", set_conditional},
 };
 
+/* NAME with `prefix` taken from its head; false: it does not begin so. */
+static bool behind(struct ptx_word *name, const char *prefix)
+{
+	uint32_t n = (uint32_t)strlen(prefix);
+
+	if (name->n <= n || memcmp(name->p, prefix, n))
+		return false;
+	*name = (struct ptx_word){name->p + n, name->n - n};
+	return true;
+}
+
+static enum ptx_builtin of_runtime(struct ptx_word name)
+{
+	if (!behind(&name, "__cudaCDP2") && !behind(&name, "cuda"))
+		return PTX_NOT_BUILTIN;
+	if (name.n > 5 && !memcmp(name.p + name.n - 5, "_ptsz", 5))
+		name.n -= 5;
+	for (size_t k = 0; k < sizeof(runtime) / sizeof(runtime[0]); k++)
+		if (ptx_word_is(name, runtime[k].name))
+			return runtime[k].builtin;
+	return PTX_NOT_BUILTIN;
+}
+
 enum ptx_builtin ptx_provided_builtin(struct ptx_word name)
 {
 	for (size_t k = 0; k < sizeof(builtins) / sizeof(builtins[0]); k++)
 		if (ptx_word_is(name, builtins[k].name))
 			return builtins[k].builtin;
-	return PTX_NOT_BUILTIN;
+	return of_runtime(name);
 }
 
 const char *ptx_provided_text(struct ptx_word name)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The functions that every device program may call without bringing them: vprintf, assert,
- * malloc and free.  Arguments lie in the lanes' local memory, as the call left them.
+ * malloc and free (those of the device runtime: runtime.c).  Arguments lie in the lanes' local
+ * memory, as the call left them.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -31,8 +32,7 @@ void ptx_set_print(void (*function)(void *arg, const char *text, size_t n), void
 	pthread_mutex_unlock(&print_lock);
 }
 
-/* One argument of the call, by lane. */
-static uint64_t argument(
+uint64_t ptx_argument(
 	struct ptx_warp *w, const struct ptx_call *call, unsigned lane, uint32_t index)
 {
 	const struct ptx_slot *slot;
@@ -46,8 +46,15 @@ static uint64_t argument(
 	return v;
 }
 
-static void result(
-	struct ptx_warp *w, const struct ptx_call *call, unsigned lane, uint64_t value)
+const void *ptx_argument_at(struct ptx_warp *w, const struct ptx_call *call, unsigned lane,
+	uint32_t index, size_t size)
+{
+	if (index >= call->nargs || call->slots[index].size < size)
+		return NULL;
+	return ptx_local(w, lane) + w->frame->fp + call->slots[index].offset;
+}
+
+void ptx_result(struct ptx_warp *w, const struct ptx_call *call, unsigned lane, uint64_t value)
 {
 	const struct ptx_slot *slot = &call->slots[call->nargs];
 
@@ -175,8 +182,8 @@ static void convert(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane,
 static uint64_t device_printf(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, const struct ptx_call *call)
 {
-	uint64_t address = argument(w, call, lane, 0);
-	struct arguments args = {0, argument(w, call, lane, 1)};
+	uint64_t address = ptx_argument(w, call, lane, 0);
+	struct arguments args = {0, ptx_argument(w, call, lane, 1)};
 	char format[MAX_TEXT];
 	struct out out = {.n = 0};
 	uint64_t count = 0;
@@ -229,12 +236,12 @@ _Noreturn static void device_assert(
 	struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, const struct ptx_call *call)
 {
 	char what[256], file[256], function[256];
-	uint32_t line = (uint32_t)argument(w, call, lane, 2);
+	uint32_t line = (uint32_t)ptx_argument(w, call, lane, 2);
 	const uint32_t *ctaid = w->block->ctaid;
 
-	read_text(w, i, lane, argument(w, call, lane, 0), what, sizeof(what));
-	read_text(w, i, lane, argument(w, call, lane, 1), file, sizeof(file));
-	read_text(w, i, lane, argument(w, call, lane, 3), function, sizeof(function));
+	read_text(w, i, lane, ptx_argument(w, call, lane, 0), what, sizeof(what));
+	read_text(w, i, lane, ptx_argument(w, call, lane, 1), file, sizeof(file));
+	read_text(w, i, lane, ptx_argument(w, call, lane, 3), function, sizeof(function));
 	fprintf(stderr,
 		"%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
 		file, line, function, ctaid[0], ctaid[1], ctaid[2], w->tid[0][lane],
@@ -251,13 +258,16 @@ void ptx_builtin_call(struct ptx_warp *w, const struct ptx_ins *i,
 		unsigned lane = ptx_first(m);
 
 		switch (callee->builtin) {
-		case PTX_VPRINTF: result(w, call, lane, device_printf(w, i, lane, call)); break;
+		case PTX_VPRINTF:
+			ptx_result(w, call, lane, device_printf(w, i, lane, call));
+			break;
 		case PTX_ASSERTFAIL: device_assert(w, i, lane, call);
 		case PTX_MALLOC:
-			result(w, call, lane, ptx_heap_alloc(heap, argument(w, call, lane, 0)));
+			ptx_result(w, call, lane,
+				ptx_heap_alloc(heap, ptx_argument(w, call, lane, 0)));
 			break;
-		case PTX_FREE: ptx_heap_free(heap, argument(w, call, lane, 0)); break;
-		default: break;
+		case PTX_FREE: ptx_heap_free(heap, ptx_argument(w, call, lane, 0)); break;
+		default: ptx_runtime_call(w, i, lane, callee->builtin, call); break;
 		}
 	}
 }

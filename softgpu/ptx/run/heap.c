@@ -14,6 +14,7 @@ struct piece {
 	struct piece *next; /* by address */
 	uint64_t at, size;
 	bool taken;
+	const char *text; /* that it holds for good */
 };
 
 struct ptx_heap {
@@ -67,7 +68,7 @@ uint64_t ptx_heap_alloc(struct ptx_heap *heap, uint64_t size)
 		rest = piece->size > size ? malloc(sizeof(*rest)) : NULL;
 		if (rest) {
 			*rest = (struct piece){
-				piece->next, piece->at + size, piece->size - size, false};
+				piece->next, piece->at + size, piece->size - size, false, NULL};
 			piece->next = rest;
 			piece->size = size;
 		}
@@ -77,6 +78,45 @@ uint64_t ptx_heap_alloc(struct ptx_heap *heap, uint64_t size)
 	}
 	pthread_mutex_unlock(&heap->lock);
 	return at;
+}
+
+uint64_t ptx_heap_text(struct ptx_heap *heap, const char *text)
+{
+	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+	uint64_t at = 0;
+
+	if (!heap)
+		return 0;
+	pthread_mutex_lock(&making);
+	pthread_mutex_lock(&heap->lock);
+	for (const struct piece *piece = heap->first; piece; piece = piece->next)
+		if (piece->text == text)
+			at = piece->at;
+	pthread_mutex_unlock(&heap->lock);
+	if (!at && (at = ptx_heap_alloc(heap, strlen(text) + 1))) {
+		memcpy((void *)(uintptr_t)at, text, strlen(text) + 1);
+		pthread_mutex_lock(&heap->lock);
+		for (struct piece *piece = heap->first; piece; piece = piece->next)
+			if (piece->at == at)
+				piece->text = text;
+		pthread_mutex_unlock(&heap->lock);
+	}
+	pthread_mutex_unlock(&making);
+	return at;
+}
+
+uint64_t ptx_heap_size(struct ptx_heap *heap, uint64_t address)
+{
+	uint64_t size = 0;
+
+	if (!heap)
+		return 0;
+	pthread_mutex_lock(&heap->lock);
+	for (const struct piece *piece = heap->first; piece; piece = piece->next)
+		if (piece->at == address && piece->taken && !piece->text)
+			size = piece->size;
+	pthread_mutex_unlock(&heap->lock);
+	return size;
 }
 
 /* What was not handed out is ignored. */
@@ -90,7 +130,7 @@ void ptx_heap_free(struct ptx_heap *heap, uint64_t address)
 	for (struct piece *piece = heap->first; piece; before = piece, piece = piece->next) {
 		struct piece *next = piece->next;
 
-		if (piece->at != address || !piece->taken)
+		if (piece->at != address || !piece->taken || piece->text)
 			continue;
 		piece->taken = false;
 		if (next && !next->taken) {

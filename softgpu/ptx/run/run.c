@@ -264,6 +264,7 @@ static bool group_start(struct ptx_group *group, uint64_t index)
 			w->nfragments = 1;
 			w->forced = w->rotate = false;
 			w->cluster_phase = 0;
+			memset(w->last_error, 0, sizeof(w->last_error));
 			w->fragments[0] = (struct ptx_fragment){
 				.pc = run->module->code + run->function->entry,
 				.frame = frame,
@@ -520,7 +521,7 @@ static enum ptx_status refuse(
 	return status;
 }
 
-static enum ptx_status check(const struct ptx_launch *launch, struct ptx_error *error)
+enum ptx_status ptx_launch_check(const struct ptx_launch *launch, struct ptx_error *error)
 {
 	const struct ptx_function *f = launch->kernel->function;
 	const uint32_t *g = launch->grid, *n = launch->block, *c = launch->cluster;
@@ -546,24 +547,26 @@ static enum ptx_status check(const struct ptx_launch *launch, struct ptx_error *
 		PTX_MAX_SHARED)
 		return refuse(error, PTX_INVALID, 0, "%s: %u bytes of shared memory", f->name,
 			launch->dynamic_shared);
-	if (f->param_bytes && !launch->params)
-		return refuse(error, PTX_INVALID, 0, "%s: no parameters", f->name);
 	if (f->bad_line)
 		return refuse(error, PTX_NOT_SUPPORTED, f->bad_line, "%s: not served: %s",
 			f->name, f->bad_text ? f->bad_text : "an instruction");
 	return PTX_OK;
 }
 
-enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *error)
+/* One grid; what it launched comes to the head of `todo`. */
+static enum ptx_status run_grid(const struct ptx_launch *launch, uint64_t deadline_ns,
+	unsigned depth, struct ptx_children *todo, struct ptx_error *error)
 {
 	const struct ptx_module *module = launch->kernel->module;
-	struct ptx_run_state run = {.launch = launch, .module = module}, **at;
+	struct ptx_run_state run = {.launch = launch, .module = module, .depth = depth}, **at;
 	const uint32_t *g = launch->grid, *c = launch->cluster;
 	uint32_t align = module->dynamic_align;
 
-	memset(error, 0, sizeof(*error));
-	if (check(launch, error))
+	if (ptx_launch_check(launch, error))
 		return error->status;
+	if (launch->kernel->function->param_bytes && !launch->params)
+		return refuse(error, PTX_INVALID, 0, "%s: no parameters",
+			launch->kernel->function->name);
 	run.function = launch->kernel->function;
 	run.static_shared =
 		(ptx_static_shared(module, run.function) + align - 1) & ~(align - 1);
@@ -575,7 +578,7 @@ enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *er
 			module->workspace + PTX_WORKSPACE * (run.grid_id % PTX_WORKSPACES);
 		memset((void *)(uintptr_t)run.workspace, 0, PTX_WORKSPACE);
 	}
-	run.deadline_ns = launch->timeout_ns ? ptx_now_ns() + launch->timeout_ns : 0;
+	run.deadline_ns = deadline_ns;
 
 	if (run.ngroups > 1 && pool.threads) {
 		pthread_mutex_lock(&pool.lock);
@@ -599,5 +602,76 @@ enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *er
 	atomic_fetch_add(&instructions, atomic_load(&run.instructions));
 	if (atomic_load(&run.status))
 		*error = run.error;
+	ptx_children_take(&run, todo);
+	return error->status;
+}
+
+/* A copy or fill that a kernel asked for; its faults are a kernel's. */
+static enum ptx_status run_move(
+	const struct ptx_launch *launch, const struct ptx_child *child, struct ptx_error *error)
+{
+	struct ptx_run_state run = {.launch = launch, .module = launch->kernel->module};
+	struct ptx_worker worker = {.run = &run}, *before = ptx_current;
+	struct ptx_block block = {.run = &run};
+	struct ptx_warp warp = {.block = &block};
+	int how;
+
+	worker.warp = &warp;
+	ptx_current = &worker;
+	how = sigsetjmp(worker.fault, 0);
+	if (!how) {
+		worker.armed = true;
+		ptx_child_move(child);
+	} else if (how == 2) {
+		snprintf(worker.error.text, sizeof(worker.error.text),
+			"a copy at the illegal address 0x%llx: no memory there",
+			(unsigned long long)worker.fault_address);
+	}
+	worker.armed = false;
+	ptx_current = before;
+	if (worker.error.status)
+		*error = worker.error;
+	return error->status;
+}
+
+static enum ptx_status run_child(const struct ptx_launch *launch, struct ptx_child *child,
+	uint64_t deadline_ns, struct ptx_children *todo, struct ptx_error *error)
+{
+	struct ptx_kernel kernel = {
+		launch->kernel->module, (struct ptx_function *)(uintptr_t)child->function};
+	struct ptx_launch inner = *launch;
+
+	if (launch->cancel && atomic_load(launch->cancel))
+		return refuse(error, PTX_TIMEOUT, 0, "the launch was cancelled");
+	if (deadline_ns && ptx_now_ns() > deadline_ns)
+		return refuse(error, PTX_TIMEOUT, 0, "the kernel ran longer than %llu ms",
+			(unsigned long long)(launch->timeout_ns / 1000000));
+	if (!child->function)
+		return run_move(launch, child, error);
+	inner.kernel = &kernel;
+	inner.params = child->params;
+	inner.dynamic_shared = child->shared;
+	inner.cooperative = false;
+	memcpy(inner.grid, child->grid, sizeof(inner.grid));
+	memcpy(inner.block, child->block, sizeof(inner.block));
+	for (int axis = 0; axis < 3; axis++)
+		inner.cluster[axis] =
+			child->function->cluster[axis] ? child->function->cluster[axis] : 1;
+	return run_grid(&inner, deadline_ns, child->depth, todo, error);
+}
+
+enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *error)
+{
+	uint64_t deadline_ns = launch->timeout_ns ? ptx_now_ns() + launch->timeout_ns : 0;
+	struct ptx_children todo = {0};
+	struct ptx_child *child;
+
+	memset(error, 0, sizeof(*error));
+	(void)run_grid(launch, deadline_ns, 0, &todo, error);
+	while (!error->status && (child = ptx_children_next(&todo))) {
+		(void)run_child(launch, child, deadline_ns, &todo, error);
+		free(child);
+	}
+	ptx_children_drop(&todo);
 	return error->status;
 }

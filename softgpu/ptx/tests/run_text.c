@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #define WINDOW (UINT64_C(1) << 32)
-#define MAPPED (64u << 20) /* the rest of the window has no memory */
+#define MAPPED (512u << 20) /* the rest of the window has no memory */
 
 static struct ptx_window window = {.span = WINDOW};
 static uint64_t used;
