@@ -23,10 +23,8 @@
 #define IMPORTS_MOST 65536
 
 struct search {
-	unsigned long long since;
-	bool registered;
-	size_t count, at; /* objects; the one that is looked at */
-	int redirected;
+	unsigned long long since; /* how many had ever been loaded when it was last looked */
+	size_t count, at;	  /* objects; the one that is looked at */
 };
 
 /* ---- Which objects are worth opening ---- */
@@ -142,18 +140,13 @@ static bool code_protect(const struct dl_phdr_info *info, int extra)
 	return done;
 }
 
-/* True for the functions that nvcc and clang write to register a source file's kernels. */
-static bool registers_kernels(const char *name)
-{
-	return strstr(name, "__sti____cudaRegisterAll") || !strcmp(name, "__cuda_module_ctor");
-}
-
 /* The symbol tables of a fat program have many thousands of names, of which a few hundred are
  * the runtime's. */
-static void redirect(const struct dl_phdr_info *info, const struct image *image,
-	const char *version, bool registered)
+static void redirect(
+	const struct dl_phdr_info *info, const struct image *image, const char *version)
 {
 	struct image_function function;
+	bool unknown = false; /* what dlerror would tell of, after a dlopen that went well */
 
 	if (!code_protect(info, PROT_WRITE))
 		return;
@@ -168,22 +161,15 @@ static void redirect(const struct dl_phdr_info *info, const struct image *image,
 			!code_of(info, function.value, JUMP_BYTES))
 			continue;
 		target = dlvsym(RTLD_DEFAULT, function.name, version);
+		unknown |= !target;
 		if (!target || target == (void *)code)
 			continue;
 		memcpy(code, jump, sizeof(jump));
 		memcpy(code + sizeof(jump), &target, sizeof(target));
 	}
 	code_protect(info, 0);
-
-	for (size_t at = 0; registered && image_next_function(image, &at, &function);) {
-		void (*again)(void);
-		uintptr_t code = info->dlpi_addr + function.value;
-
-		if (!registers_kernels(function.name) || !code_of(info, function.value, 1))
-			continue;
-		memcpy(&again, &code, sizeof(again));
-		again();
-	}
+	if (unknown)
+		dlerror();
 }
 
 /* The symbol versions of the two ABIs. */
@@ -228,11 +214,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	if (!path || known(path) || !suspicious(info) || !image_open(&image, path))
 		return 0;
 	major = static_major(&image);
-	if (major && front_loaded(versions[major - 12])) {
-		redirect(info, &image, versions[major - 12],
-			search->registered && search->since);
-		search->redirected++;
-	}
+	if (major && front_loaded(versions[major - 12]))
+		redirect(info, &image, versions[major - 12]);
 	image_close(&image);
 	return 0;
 }
@@ -251,21 +234,14 @@ static int count_added(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-unsigned long long static_objects(void)
+void static_redirect(void)
 {
-	unsigned long long added = 0;
+	static unsigned long long seen;
+	struct search search = {.since = seen};
 
-	dl_iterate_phdr(count_added, &added);
-	return added;
-}
-
-int static_redirect(unsigned long long since, bool registered)
-{
-	struct search search = {.since = since, .registered = registered};
-
-	if (since && static_objects() == since)
-		return 0;
+	dl_iterate_phdr(count_added, &seen);
+	if (seen == search.since)
+		return;
 	dl_iterate_phdr(count_objects, &search.count);
 	dl_iterate_phdr(look_at, &search);
-	return search.redirected;
 }
