@@ -29,8 +29,14 @@ struct search {
 
 /* ---- Which objects are worth opening ---- */
 
+static bool runtime_name(const char *name)
+{
+	return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
+}
+
 /* True where the object imports what every static runtime imports (dlopen and dlsym, to find
- * the driver) and does not name a shared runtime. */
+ * the driver) and nothing of a shared runtime. One that needs a shared runtime may have a
+ * static one all the same: linkers are given both. */
 static bool suspicious(const struct dl_phdr_info *info)
 {
 	const Elf64_Dyn *dynamic = NULL;
@@ -38,7 +44,7 @@ static bool suspicious(const struct dl_phdr_info *info)
 	const uint32_t *hash = NULL;
 	const char *text = NULL;
 	size_t text_size = 0, count;
-	bool opens = false, finds = false;
+	bool opens = false, finds = false, shared = false;
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -60,7 +66,7 @@ static bool suspicious(const struct dl_phdr_info *info)
 	for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_NEEDED && d->d_un.d_val < text_size &&
 			!strncmp(text + d->d_un.d_val, "libcudart.so", 12))
-			return false;
+			shared = true;
 	}
 
 	/* Imports come first; the GNU hash table says where the exports begin, unless there are
@@ -70,42 +76,34 @@ static bool suspicious(const struct dl_phdr_info *info)
 		count = (size_t)(text - (const char *)symbols) / sizeof(*symbols);
 	if (count > IMPORTS_MOST)
 		count = IMPORTS_MOST;
-	for (size_t i = 1; i < count && !(opens && finds); i++) {
+	for (size_t i = 1; i < count && (shared || !opens || !finds); i++) {
+		const char *name = text + symbols[i].st_name;
+
 		if (symbols[i].st_shndx != SHN_UNDEF || symbols[i].st_name >= text_size)
 			continue;
-		if (!strcmp(text + symbols[i].st_name, "dlopen"))
+		if (!strcmp(name, "dlopen"))
 			opens = true;
-		else if (!strcmp(text + symbols[i].st_name, "dlsym"))
+		else if (!strcmp(name, "dlsym"))
 			finds = true;
+		else if (shared && runtime_name(name))
+			return false;
 	}
 	return opens && finds;
 }
 
 /* ---- Redirecting one ---- */
 
-/* The ABI of the runtime in the file: 12, 13, or 0 where there is none that we have. */
+/* The ABI of the runtime in the file: 12, 13, or 0 where there is none that we have. A library
+ * without kernels has no fat binary, so only the names tell. */
 static int static_major(const struct image *image)
 {
-	struct image_function function;
-	bool allocates = false, registers = false, second = false, threads = false;
-
-	if (!image_section(image, ".nv_fatbin"))
+	if (!image_has_name(image, "__cudaRegisterFatBinary") ||
+		!image_has_name(image, "cudaMalloc"))
 		return 0;
-	for (size_t at = 0; image_next_function(image, &at, &function);) {
-		if (!strcmp(function.name, "cudaMalloc"))
-			allocates = true;
-		else if (!strcmp(function.name, "__cudaRegisterFatBinary"))
-			registers = true;
-		else if (!strcmp(function.name, "cudaGetDeviceProperties_v2"))
-			second = true;
-		else if (!strcmp(function.name, "cudaThreadExit"))
-			threads = true;
-	}
-	if (!allocates || !registers)
-		return 0;
-	if (second)
+	if (image_has_name(image, "cudaGetDeviceProperties_v2"))
 		return 12;
-	return threads ? 0 : 13; /* 11 has the old names only, 13 none of them */
+	/* 11 has the old names only, 13 none of them. */
+	return image_has_name(image, "cudaThreadExit") ? 0 : 13;
 }
 
 /* The part of the object's code that ADDRESS lies in. */
@@ -155,10 +153,8 @@ static void redirect(
 		static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
 		void *target;
 
-		if ((strncmp(function.name, "cuda", 4) &&
-			    strncmp(function.name, "__cuda", 6)) ||
-			function.size < FUNCTION_LEAST || function.value % 16 ||
-			!code_of(info, function.value, JUMP_BYTES))
+		if (!runtime_name(function.name) || function.size < FUNCTION_LEAST ||
+			function.value % 16 || !code_of(info, function.value, JUMP_BYTES))
 			continue;
 		target = dlvsym(RTLD_DEFAULT, function.name, version);
 		unknown |= !target;
