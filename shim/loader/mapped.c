@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The loader tells debuggers of a change in its list of objects by calling an empty function,
- * whose address it publishes (r_brk in link.h: a place for a breakpoint). That function becomes
- * a jump to ours. No other place lies between the mapping of a library and its constructors.
+ * whose address it publishes (r_brk in <link.h>: a place for a breakpoint). That function
+ * becomes a jump to ours. No other place lies between the mapping of a library and its
+ * constructors.
  */
 #include "shim/loader/mapped.h"
 
