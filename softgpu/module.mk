@@ -28,6 +28,7 @@ endif
 -include softgpu/dnn/dnn.mk
 -include softgpu/fft/fft.mk
 -include softgpu/rand/rand.mk
+-include softgpu/solver/solver.mk
 
 ##### Tests #####
 

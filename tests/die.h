@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the programs with NVIDIA's libraries (tests/cublas, cublaslt, cudnn, curand) end where
+ * How the programs with NVIDIA's libraries (tests/cublas, cudnn, cusolver and others) end where
  * something is wrong: place and text on stderr, exit status 1.
  */
 #ifndef TESTS_DIE_H

@@ -5,7 +5,7 @@
 # addresses lie where ThreadSanitizer lets no program have memory: the device windows
 # (shim_memory), a kernel's wild address (ptx_faults); and tests of processes with one thread.
 SANITIZE_address := test-unit test-agent test-worker test-shim-unit test-runtime test-softgpu \
-	test-ptx test-softdnn run-parity_generated replay-sidecar replay-shim
+	test-ptx test-softdnn test-softsolver run-parity_generated replay-sidecar replay-shim
 SANITIZE_undefined := $(SANITIZE_address)
 SANITIZE_thread := test-unit test-threads test-softgpu
 
@@ -14,7 +14,7 @@ THREAD_TESTS := $(SHIM_UNIT)/shim_handle $(SHIM_UNIT)/shim_ring $(RUNTIME_TESTS)
 
 # What they run, so that it can be built with -j and run without.
 SANITIZE_BUILD_address := $(UNIT_TESTS:%=$(BUILD)/tests/%) $(TOY_AGENT) $(AGENT_UNIT) $(WORKER_TEST) \
-	$(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%) $(RUNTIME_TEST_LIBS) $(SOFTGPU_TESTS) $(PTX_TESTS) $(DNN_TESTS) \
+	$(SHIM_UNIT_TESTS:%=$(SHIM_UNIT)/%) $(RUNTIME_TEST_LIBS) $(SOFTGPU_TESTS) $(PTX_TESTS) $(DNN_TESTS) $(SOLVER_TESTS) \
 	$(PARITY)/generated $(SIDECAR_REPLAYS)
 SANITIZE_BUILD_undefined := $(SANITIZE_BUILD_address)
 SANITIZE_BUILD_thread := $(UNIT_TESTS:%=$(BUILD)/tests/%) $(THREAD_TESTS) $(SOFTGPU_TESTS)

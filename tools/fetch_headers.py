@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's headers of the libraries that we describe, and the names that the libraries export, into
-CACHE/FOLDER: what tests/parity compares protocol/api with.  Nothing that is built needs them.
+CACHE/FOLDER: what tests/parity compares protocol/api with, and what tests/cusolver includes.
 
     CACHE/venv/bin/python tools/fetch_headers.py CACHE        (tools/install-deps.sh does)
 
@@ -19,6 +19,8 @@ import zipfile
 FOLDERS = {
     "cublas-12": ("nvidia-cublas-cu12", "12.9.1.4", "libcublas.so.12"),
     "cublas-13": ("nvidia-cublas", "13.1.0.3", "libcublas.so.13"),
+    "cusolver-11": ("nvidia-cusolver-cu12", "11.7.5.82", "libcusolver.so.11"),
+    "cusolver-12": ("nvidia-cusolver", "12.4.1.2", "libcusolver.so.12"),
     "cudnn-8": ("nvidia-cudnn-cu12", "8.9.7.29", "libcudnn.so.8"),
     "cudnn-9": ("nvidia-cudnn-cu13", "9.28.0.42", "libcudnn.so.9"),
     "nvml-12": ("nvidia-nvml-dev-cu12", "12.9.79", None),

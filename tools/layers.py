@@ -70,6 +70,7 @@ ALLOWED = {
     "softgpu/dnn": "softgpu/driver",
     "softgpu/fft": "softgpu/driver",
     "softgpu/rand": "softgpu/driver",
+    "softgpu/solver": "softgpu/driver",
 
     "bench": "common protocol/wire softgpu/ptx",
 }
