@@ -13,7 +13,7 @@ from .errors import ApiError
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
          "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
-OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "forgets", "same", "since", "abi",
+OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
            "overtakes", "aside", "stages", "captured")

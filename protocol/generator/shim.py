@@ -154,7 +154,7 @@ def crossing_body(api, entry):
 
 def moment(entry):
     """When the call may come: STUB_… of shim/engine/stub.h."""
-    return "early" if entry.has("early") else "lasting" if entry.has("lasting") else "ready"
+    return next((when for when in ("early", "lasting", "current") if entry.has(when)), "ready")
 
 
 def target(api, entry):

@@ -16,6 +16,7 @@
 /* Flags, as CUDA_ARRAY3D_…; the others are for graphics and for memory that is mapped later. */
 #define ARRAY_LAYERED 0x01u
 #define ARRAY_CUBEMAP 0x04u
+#define ARRAY_GATHER 0x08u
 #define ARRAY_SPARSE 0x40u
 #define ARRAY_DEFERRED 0x80u
 #define ARRAY_FLAGS 0x1ffu
@@ -107,12 +108,14 @@ static inline struct array_level array_level(const struct array_desc *a)
 		.element = element};
 }
 
-/* It is an array that there can be: of a known format, no side too long. */
+/* It is an array that there can be: of a known format, no side too long; gathered from in two
+ * dimensions only. */
 static inline bool array_valid(const struct array_desc *a)
 {
 	return array_element(a->format, a->channels) && a->width && a->width <= ARRAY_SIDE &&
 	       a->height <= ARRAY_SIDE && a->depth <= ARRAY_SIDE && a->levels <= ARRAY_LEVELS &&
-	       !(a->flags & ~ARRAY_FLAGS);
+	       !(a->flags & ~ARRAY_FLAGS) &&
+	       (!(a->flags & ARRAY_GATHER) || (a->height && !a->depth));
 }
 
 /* What it counts for: NVIDIA's devices keep tiles of 64 bytes x 8 rows and give memory in steps
@@ -138,14 +141,13 @@ static inline uint64_t array_bytes(const struct array_desc *a)
 	return bytes > UINT64_MAX - 65535 ? UINT64_MAX : (bytes + 65535) & ~65535ull;
 }
 
-/* A box of WIDTH bytes, HEIGHT rows, DEPTH slices from (x, y, z) on lies in it and consists of
- * whole elements. */
+/* A box of WIDTH bytes, HEIGHT rows, DEPTH slices from (x, y, z) on lies in it. It may begin
+ * and end within an element, as natively. */
 static inline bool array_holds(const struct array_level *level, uint64_t x, uint64_t y,
 	uint64_t z, uint64_t width, uint64_t height, uint64_t depth)
 {
 	return x <= level->row && width <= level->row - x && y <= level->rows &&
-	       height <= level->rows - y && z <= level->depth && depth <= level->depth - z &&
-	       !(x % level->element) && !(width % level->element);
+	       height <= level->rows - y && z <= level->depth && depth <= level->depth - z;
 }
 
 /* What vcudaArrayAsk asks for. */

@@ -61,12 +61,12 @@ static CUresult array_create(const struct array_desc *desc, uint64_t *handle)
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!array_valid(desc))
-		return array_planar(desc->format) ? CUDA_ERROR_NOT_SUPPORTED
-						  : CUDA_ERROR_INVALID_VALUE;
 	status = capture_unsafe();
 	if (status)
 		return status;
+	if (!array_valid(desc))
+		return array_planar(desc->format) ? CUDA_ERROR_NOT_SUPPORTED
+						  : CUDA_ERROR_INVALID_VALUE;
 	array = calloc(1, sizeof(*array));
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -152,12 +152,13 @@ CUresult hand_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	uint32_t most;
 	CUresult status;
 
-	if (!pHandle || !pMipmappedArrayDesc || !numMipmapLevels)
+	if (!pHandle || !pMipmappedArrayDesc)
 		return CUDA_ERROR_INVALID_VALUE;
 	desc = array_desc_3d(pMipmappedArrayDesc);
-	/* More levels than there can be are as many as there can be. */
+	/* More levels than there can be are as many as there can be, and none are one. */
 	most = array_levels_most(&desc);
 	desc.levels = numMipmapLevels < most ? numMipmapLevels : most;
+	desc.levels += !desc.levels;
 	status = array_create(&desc, &handle);
 	if (!status)
 		*pHandle = (CUmipmappedArray)(uintptr_t)handle;

@@ -58,9 +58,20 @@ struct context *context_current(void)
 	struct context *context = thread_self.current;
 
 	/* A primary context that was released, or one that another thread destroyed. */
-	if (context && !atomic_load_explicit(&context->retained, memory_order_relaxed))
+	if (context && !atomic_load_explicit(&context->live, memory_order_relaxed))
 		return NULL;
 	return context;
+}
+
+/* Of primary contexts: the runtime front must see that what it has bound is gone. */
+__attribute__((visibility("default"))) extern _Atomic uint32_t vcuda_resets;
+_Atomic uint32_t vcuda_resets;
+
+CUresult context_missing(void)
+{
+	if (!thread_self.current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return context_current() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 struct context *context_of(CUcontext handle)
@@ -111,6 +122,7 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	}
 	if (!status) {
 		atomic_fetch_add(&primary->retained, 1);
+		atomic_store(&primary->live, true);
 		*pctx = context_handle(primary);
 	}
 	pthread_mutex_unlock(&contexts.lock);
@@ -131,6 +143,8 @@ static CUresult context_reset(struct context *primary)
 	status = shim_end(&call);
 	if (status)
 		return status;
+	atomic_store(&primary->live, false);
+	atomic_fetch_add(&vcuda_resets, 1);
 	managed_reset(primary->device);
 	kept = array_reset(primary);
 	memory_reset(primary->device, kept + vmm_reset(primary->device));
@@ -170,7 +184,7 @@ CUresult hand_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&contexts.lock);
-	if (device->primary.handle && atomic_load(&device->primary.retained))
+	if (device->primary.handle && atomic_load(&device->primary.live))
 		status = context_reset(&device->primary);
 	pthread_mutex_unlock(&contexts.lock);
 	return status;
@@ -182,11 +196,23 @@ CUresult hand_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!flags_valid(flags))
+	/* Memory of the host is mapped whatever is asked. */
+	if (!flags_valid(flags) || flags & CU_CTX_MAP_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* They say how the app's threads wait, which the shim decides for itself. */
 	atomic_store(&device->primary_flags, flags);
 	return CUDA_SUCCESS;
+}
+
+/* Before CUDA 11 the flags of a context that there is could not change. */
+CUresult primary_flags_first(CUdevice dev, unsigned flags)
+{
+	struct device *device = device_of(dev);
+
+	if (device && flags_valid(flags) && !(flags & CU_CTX_MAP_HOST) &&
+		atomic_load(&device->primary.live))
+		return CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+	return hand_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
 CUresult hand_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
@@ -198,7 +224,7 @@ CUresult hand_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*flags = atomic_load(&device->primary_flags);
-	*active = atomic_load(&device->primary.retained) != 0;
+	*active = atomic_load(&device->primary.live);
 	return CUDA_SUCCESS;
 }
 
@@ -238,6 +264,7 @@ CUresult context_make(CUdevice dev, unsigned flags,
 	context->home = context;
 	context->id = atomic_fetch_add(&contexts.last_id, 1) + 1;
 	context->retained = 1;
+	context->live = true;
 	context->legacy = stream_legacy(context);
 	status = context->number && context->legacy ? ask(context, argument)
 						    : CUDA_ERROR_OUT_OF_MEMORY;
@@ -276,10 +303,10 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	struct context *context;
 	CUresult status;
 
-	if (!pctx || flags & ~CONTEXT_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (!pctx || !flags_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	status = context_make(dev, flags, context_ask, NULL, &context);
 	if (status)
 		return status;
@@ -291,10 +318,22 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
+CUresult context_create_first(CUcontext *pctx, unsigned flags, CUdevice dev)
+{
+	if (device_of(dev) && pctx && flags_valid(flags) &&
+		atomic_load(&devices.at[dev].primary.live))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return context_create(pctx, flags, dev);
+}
+
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 	unsigned int flags, CUdevice dev)
 {
-	if (paramsArray || numParams)
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (numParams && !paramsArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (numParams)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	return context_create(pctx, flags, dev);
 }
@@ -302,6 +341,8 @@ CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, 
 CUresult hand_cuCtxCreate_v4(
 	CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
 	if (ctxCreateParams &&
 		(ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -319,6 +360,7 @@ CUresult context_end(struct context *context)
 	if (!handle_release(context->handle))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	atomic_store(&context->retained, 0);
+	atomic_store(&context->live, false);
 	coredump_drop(context);
 	managed_context_gone(context);
 	module_reset(context);
@@ -343,6 +385,14 @@ CUresult hand_cuCtxDestroy_v2(CUcontext ctx)
 	if (context->primary || context->green)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return context_end(context);
+}
+
+CUresult context_destroy_first(CUcontext ctx)
+{
+	struct context *context = context_of(ctx);
+
+	return context && context != thread_self.current ? CUDA_ERROR_INVALID_CONTEXT
+							 : hand_cuCtxDestroy_v2(ctx);
 }
 
 CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags)
@@ -380,8 +430,17 @@ CUresult hand_cuCtxPushCurrent_v2(CUcontext ctx)
 	struct context *context = context_of(ctx);
 
 	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
 	return thread_push(context) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult context_push_first(CUcontext ctx)
+{
+	struct context *context = context_of(ctx);
+
+	return context && (context->primary || context == thread_self.current)
+		       ? CUDA_ERROR_INVALID_CONTEXT
+		       : hand_cuCtxPushCurrent_v2(ctx);
 }
 
 CUresult hand_cuCtxPopCurrent_v2(CUcontext *pctx)
@@ -442,13 +501,15 @@ CUresult hand_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 
 CUresult hand_cuCtxGetFlags(unsigned int *flags)
 {
-	struct context *context = context_current();
+	const struct context *context = thread_self.current;
 
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Of one that is no more too. */
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*flags = context->primary ? atomic_load(&devices.at[context->device].primary_flags)
+	*flags = context->primary ? atomic_load(&devices.at[context->device].primary_flags) |
+					    CU_CTX_MAP_HOST
 				  : context->flags;
 	return CUDA_SUCCESS;
 }
@@ -475,7 +536,7 @@ CUresult hand_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 	if (!ctxId)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return ctx ? CUDA_ERROR_INVALID_CONTEXT : context_missing();
 	*ctxId = context->id;
 	return CUDA_SUCCESS;
 }
@@ -486,7 +547,7 @@ CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!context)
+	if (!context || !atomic_load(&context->live))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*version = CONTEXT_API_VERSION;
 	return CUDA_SUCCESS;
@@ -494,10 +555,8 @@ CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 
 CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
-	struct context *context = context_current();
+	const struct context *context = context_current();
 
-	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	if (leastPriority)
 		*leastPriority = devices.at[context->device].open.stream_priority_least;
 	if (greatestPriority)
@@ -522,14 +581,14 @@ CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!context_current() || !context_of(peerContext))
+	if (!context_of(peerContext))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 }
 
 CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-	if (!context_current() || !context_of(peerContext))
+	if (!context_of(peerContext))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

@@ -28,6 +28,9 @@ struct context {
 	int device;
 	unsigned flags;
 	_Atomic unsigned retained; /* primary: how often; created: 1 while it lives */
+	/* It can be used. A primary one that was reset cannot until it is retained again,
+	 * whatever its count. */
+	_Atomic bool live;
 	/* Frames up to here are known to be done in all streams of this context. */
 	_Atomic uint64_t synced;
 	struct stream *legacy; /* the stream that is 0 */
@@ -71,7 +74,7 @@ static inline int device_wire(int device)
 }
 int device_from_wire(int number);
 
-/* The thread's current context, and its device; NULL: none, answer INVALID_CONTEXT. */
+/* The thread's current context; NULL: none that can be used, answer context_missing(). */
 struct context *context_current(void);
 struct context *context_of(CUcontext handle);
 /* What was never the handle of a context stands for the current one. */

@@ -451,7 +451,7 @@ static struct context *copy_owner(const struct shape *s)
 		device == current->device)
 		return NULL;
 	owner = &devices.at[device].primary;
-	return atomic_load(&owner->retained) ? owner : NULL;
+	return atomic_load(&owner->live) ? owner : NULL;
 }
 
 static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
@@ -461,6 +461,9 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 	uint64_t stream;
 	CUresult status = stream_number(hStream, &stream);
 
+	/* A capture is in the way of what follows whatever is copied. */
+	if (!status && !async)
+		status = capture_unsafe();
 	if (status || !s->width || !s->height || !s->depth)
 		return status;
 	copy_tidy(s);
@@ -477,10 +480,6 @@ static CUresult copy_between(struct shape *s, CUstream hStream, bool async)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((s->dst_side == SIDE_HOST && !s->dst) || (s->src_side == SIDE_HOST && !s->src))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!async)
-		status = capture_unsafe();
-	if (status)
-		return status;
 	graph = capture_graph(stream);
 	if (graph && (s->src_side == SIDE_HOST || s->dst_side == SIDE_HOST))
 		return copy_captured(s, graph, stream, hStream, async);

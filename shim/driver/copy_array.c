@@ -74,9 +74,8 @@ CUresult copy_array_flat(
 		.height = 1,
 		.depth = 1};
 
-	if ((src.side == SIDE_ARRAY && !src.array) || (dst.side == SIDE_ARRAY && !dst.array))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!end_holds(&src, n) || !end_holds(&dst, n))
-		return CUDA_ERROR_INVALID_VALUE;
-	return n ? copy_shape(&s, stream, async) : CUDA_SUCCESS;
+	if ((src.side == SIDE_ARRAY && !src.array) || (dst.side == SIDE_ARRAY && !dst.array) ||
+		!end_holds(&src, n) || !end_holds(&dst, n))
+		return n ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return copy_shape(&s, stream, async);
 }

@@ -57,7 +57,9 @@ static CUresult side_array(CUarray handle, size_t x, size_t y, size_t z, enum si
 	*at = x;
 	*pitch = y;
 	*slice = z;
-	return *array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	if (*array)
+		return CUDA_SUCCESS;
+	return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult shape_3d(const CUDA_MEMCPY3D *p, struct shape *s)
@@ -115,7 +117,12 @@ CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
 	struct shape s;
 	CUresult status = shape_3d(p, &s);
 
-	return status ? status : copy_shape(&s, stream, async);
+	/* A copy of nothing is never wrong. */
+	if (status && p && !(p->WidthInBytes && p->Height && p->Depth))
+		return CUDA_SUCCESS;
+	if (status)
+		return status;
+	return copy_shape(&s, stream, async);
 }
 
 CUresult copy_node(const CUDA_MEMCPY3D *copy, enum copy_way *way, struct graph_copy *inside,

@@ -21,10 +21,11 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	struct shim_call call;
 	struct wire_vcudaFill *body;
 	size_t row, extent;
-	CUresult status;
+	uint64_t number;
+	CUresult status = stream_number(stream, &number);
 
-	if (!width || !height)
-		return CUDA_SUCCESS;
+	if (status || !width || !height)
+		return status;
 	if (height == 1)
 		pitch = 0;
 	if (host_any())
@@ -44,7 +45,7 @@ CUresult memory_fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	body->element = element;
 	body->width = width;
 	body->height = height;
-	body->stream = shim_stream(&call, stream);
+	body->stream = number;
 	return shim_post(&call);
 }
 

@@ -18,6 +18,12 @@
 struct graph;
 
 CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev);
+/* As before CUDA 3.2 and 4.0: a context of 32-bit addresses, which nobody gets beside another
+ * one, and contexts that only one thread may have. */
+CUresult context_create_first(CUcontext *pctx, unsigned flags, CUdevice dev);
+CUresult context_destroy_first(CUcontext ctx);
+CUresult context_push_first(CUcontext ctx);
+CUresult primary_flags_first(CUdevice dev, unsigned flags);
 
 /* N bytes; `async`: the app does not wait for memory that is not pinned. */
 CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_t src, size_t n,

@@ -310,7 +310,7 @@ static CUresult launch_clusters(
 	struct launch l = {0};
 	CUresult status;
 
-	if (!answer)
+	if (!answer || !f)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = launch_config(&l, config, f);
 	if (status)

@@ -102,7 +102,7 @@ CUresult hand_cuCtxSynchronize(void)
 	CUresult status;
 
 	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return context_missing();
 	status = capture_refuse_context(context);
 	if (status)
 		return status;

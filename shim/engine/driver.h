@@ -52,6 +52,9 @@ void mirror_posted(uint16_t op);
 extern _Atomic bool mirror_apart;
 void mirror_addresses(void *words, size_t bytes);
 
+/* CUDA_SUCCESS: the thread has a current context. INVALID_CONTEXT: it has none;
+ * CONTEXT_IS_DESTROYED: it has one that is no more. */
+CUresult context_missing(void);
 /* The context's number in frames. */
 uint16_t context_number(const struct context *context);
 

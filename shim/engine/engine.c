@@ -71,6 +71,13 @@ CUresult shim_enter_lasting(unsigned call)
 							    : CUDA_SUCCESS;
 }
 
+CUresult shim_enter_current(unsigned call)
+{
+	CUresult status = shim_enter(call);
+
+	return status ? status : context_missing();
+}
+
 CUresult shim_refused(unsigned call, const char *name, const char *reason)
 {
 	static _Atomic bool logged_once[CALL_LAST];

@@ -35,7 +35,6 @@ enum lock_rank {
 	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
 	LOCK_ARRAY,	   /* driver/array.c: names of levels, sums */
 	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */
-	LOCK_REFERENCE,	   /* driver/reference.c: references to them */
 	LOCK_POOL,	   /* driver/memory/pool.c */
 	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */
@@ -85,6 +84,9 @@ CUresult shim_enter(unsigned call);
  * keeps it from answering. Natively such calls succeed then, and programs that clean up after
  * an error rely on it. */
 CUresult shim_enter_lasting(unsigned call);
+/* As shim_enter, for what is the current context's: without one the arguments are not looked
+ * at. */
+CUresult shim_enter_current(unsigned call);
 void shim_count_slow(unsigned call);
 static inline void shim_count(unsigned call)
 {

@@ -15,10 +15,11 @@
 #define STUB_LOCAL __attribute__((visibility("hidden")))
 
 /* How a call begins: it is counted and, unless it may come before cuInit, refused while no call
- * is possible. */
+ * is possible, or without a current context. */
 #define STUB_early(name) (shim_count(CALL_##name), CUDA_SUCCESS)
 #define STUB_ready(name) shim_enter(CALL_##name)
 #define STUB_lasting(name) shim_enter_lasting(CALL_##name)
+#define STUB_current(name) shim_enter_current(CALL_##name)
 
 /* NAME, which begins in the way of WHEN and goes to FUNCTION. */
 #define STUB(when, name, function, parameters, arguments)                                      \

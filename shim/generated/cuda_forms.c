@@ -159,9 +159,24 @@ CUresult hand_cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle call
 	return coredump_unregister(callback);
 }
 
+CUresult hand_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	return context_create_first(pctx, flags, dev);
+}
+
 CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	return context_create(pctx, flags, dev);
+}
+
+CUresult hand_cuCtxDestroy(CUcontext ctx)
+{
+	return context_destroy_first(ctx);
+}
+
+CUresult hand_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+	return primary_flags_first(dev, flags);
 }
 
 CUresult hand_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,

@@ -79,8 +79,6 @@ CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const cha
 		unsigned int numOptions, CUjit_option *options, void **optionValues);
 CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
 CUresult hand_cuLinkDestroy(CUlinkState state);
-CUresult hand_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
-CUresult hand_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name);
 CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -245,7 +243,6 @@ CUresult hand_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 		CUstream hStream);
 CUresult hand_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		unsigned int numDevices, unsigned int flags);
-CUresult hand_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef);
 CUresult hand_cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 CUresult hand_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
@@ -391,40 +388,6 @@ CUresult hand_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction fu
 		const CUlaunchConfig *config);
 CUresult hand_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config);
-CUresult hand_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags);
-CUresult hand_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
-		unsigned int Flags);
-CUresult hand_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
-		size_t bytes);
-CUresult hand_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc,
-		CUdeviceptr dptr, size_t Pitch);
-CUresult hand_cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents);
-CUresult hand_cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am);
-CUresult hand_cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm);
-CUresult hand_cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm);
-CUresult hand_cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias);
-CUresult hand_cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
-		float maxMipmapLevelClamp);
-CUresult hand_cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso);
-CUresult hand_cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor);
-CUresult hand_cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags);
-CUresult hand_cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef);
-CUresult hand_cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef);
-CUresult hand_cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef);
-CUresult hand_cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim);
-CUresult hand_cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
-CUresult hand_cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef);
-CUresult hand_cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
-CUresult hand_cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef);
-CUresult hand_cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
-		float *pmaxMipmapLevelClamp, CUtexref hTexRef);
-CUresult hand_cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef);
-CUresult hand_cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef);
-CUresult hand_cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef);
-CUresult hand_cuTexRefCreate(CUtexref *pTexRef);
-CUresult hand_cuTexRefDestroy(CUtexref hTexRef);
-CUresult hand_cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags);
-CUresult hand_cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef);
 CUresult hand_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 		const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
 CUresult hand_cuTexObjectDestroy(CUtexObject texObject);
@@ -487,9 +450,25 @@ CUresult hand_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 CUresult hand_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags);
 CUresult hand_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev);
+CUresult hand_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev);
 CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 		unsigned int flags, CUdevice dev);
+CUresult hand_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod,
+		const char *name);
+CUresult hand_cuMemGetInfo(unsigned int *free, unsigned int *total);
+CUresult hand_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize);
+CUresult hand_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
+		unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes);
+CUresult hand_cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
+		CUdeviceptr_v1 dptr);
+CUresult hand_cuMemAllocHost(void **pp, unsigned int bytesize);
+CUresult hand_cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p, unsigned int Flags);
+CUresult hand_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray);
+CUresult hand_cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
+		CUarray hArray);
+CUresult hand_cuCtxDestroy(CUcontext ctx);
+CUresult hand_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 CUresult hand_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
 		CUstream null_stream);
 CUresult hand_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,

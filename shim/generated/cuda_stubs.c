@@ -99,7 +99,7 @@ STUB(lasting, cuDeviceGetDefaultMemPool, hand_cuDeviceGetDefaultMemPool,
 	(CUmemoryPool *pool_out, CUdevice dev), (pool_out, dev));
 STUB(lasting, cuDeviceGetExecAffinitySupport, hand_cuDeviceGetExecAffinitySupport, (int *pi,
 	CUexecAffinityType type, CUdevice dev), (pi, type, dev));
-STUB(ready, cuFlushGPUDirectRDMAWrites, hand_cuFlushGPUDirectRDMAWrites,
+STUB(current, cuFlushGPUDirectRDMAWrites, hand_cuFlushGPUDirectRDMAWrites,
 	(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope),
 	(target, scope));
 STUB(lasting, cuDeviceGetProperties, hand_cuDeviceGetProperties, (CUdevprop *prop,
@@ -130,7 +130,7 @@ STUB(lasting, cuCtxGetFlags, hand_cuCtxGetFlags, (unsigned int *flags), (flags))
 STUB(ready, cuCtxSetFlags, hand_cuCtxSetFlags, (unsigned int flags), (flags));
 STUB(lasting, cuCtxGetId, hand_cuCtxGetId, (CUcontext ctx, unsigned long long *ctxId), (ctx,
 	ctxId));
-STUB(ready, cuCtxSynchronize, hand_cuCtxSynchronize, (void), ());
+STUB(current, cuCtxSynchronize, hand_cuCtxSynchronize, (void), ());
 STUB(ready, cuCtxSynchronize_v2, hand_cuCtxSynchronize_v2, (CUcontext ctx), (ctx));
 
 /* learned 256 */
@@ -148,7 +148,7 @@ static CUresult send_cuCtxSetLimit(CUlimit limit, size_t value)
 	shim_forget(OP_cuCtxGetLimit);
 	return status;
 }
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuCtxSetLimit, send_cuCtxSetLimit, (CUlimit limit,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetLimit, send_cuCtxSetLimit, (CUlimit limit,
 	size_t value), (limit, value));
 
 /* cached 257 */
@@ -169,7 +169,7 @@ static CUresult send_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 		*pvalue = reply->pvalue;
 	return shim_end(&call);
 }
-STUB(ready, cuCtxGetLimit, send_cuCtxGetLimit, (size_t *pvalue, CUlimit limit), (pvalue,
+STUB(current, cuCtxGetLimit, send_cuCtxGetLimit, (size_t *pvalue, CUlimit limit), (pvalue,
 	limit));
 
 /* cached 258 */
@@ -190,7 +190,8 @@ static CUresult send_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 		*pconfig = (CUfunc_cache)reply->pconfig;
 	return shim_end(&call);
 }
-STUB(ready, cuCtxGetCacheConfig, send_cuCtxGetCacheConfig, (CUfunc_cache *pconfig), (pconfig));
+STUB(current, cuCtxGetCacheConfig, send_cuCtxGetCacheConfig, (CUfunc_cache *pconfig),
+	(pconfig));
 
 /* learned 259 */
 static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
@@ -206,12 +207,12 @@ static CUresult send_cuCtxSetCacheConfig(CUfunc_cache config)
 	shim_forget(OP_cuCtxGetCacheConfig);
 	return status;
 }
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuCtxSetCacheConfig, send_cuCtxSetCacheConfig,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetCacheConfig, send_cuCtxSetCacheConfig,
 	(CUfunc_cache config), (config));
 STUB(lasting, cuCtxGetApiVersion, hand_cuCtxGetApiVersion, (CUcontext ctx,
 	unsigned int *version), (ctx, version));
-STUB(ready, cuCtxGetStreamPriorityRange, hand_cuCtxGetStreamPriorityRange, (int *leastPriority,
-	int *greatestPriority), (leastPriority, greatestPriority));
+STUB(current, cuCtxGetStreamPriorityRange, hand_cuCtxGetStreamPriorityRange,
+	(int *leastPriority, int *greatestPriority), (leastPriority, greatestPriority));
 
 /* post 260 */
 static CUresult send_cuCtxResetPersistingL2Cache(void)
@@ -224,8 +225,8 @@ static CUresult send_cuCtxResetPersistingL2Cache(void)
 
 	return shim_post(&call);
 }
-STUB(ready, cuCtxResetPersistingL2Cache, send_cuCtxResetPersistingL2Cache, (void), ());
-ANSWERS(ready, cuCtxGetExecAffinity, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+STUB(current, cuCtxResetPersistingL2Cache, send_cuCtxResetPersistingL2Cache, (void), ());
+ANSWERS(current, cuCtxGetExecAffinity, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
 STUB(ready, cuCtxRecordEvent, hand_cuCtxRecordEvent, (CUcontext hCtx, CUevent hEvent), (hCtx,
 	hEvent));
 STUB(ready, cuCtxWaitEvent, hand_cuCtxWaitEvent, (CUcontext hCtx, CUevent hEvent), (hCtx,
@@ -252,7 +253,7 @@ static CUresult send_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 		*pConfig = (CUsharedconfig)reply->pConfig;
 	return shim_end(&call);
 }
-STUB(ready, cuCtxGetSharedMemConfig, send_cuCtxGetSharedMemConfig, (CUsharedconfig *pConfig),
+STUB(current, cuCtxGetSharedMemConfig, send_cuCtxGetSharedMemConfig, (CUsharedconfig *pConfig),
 	(pConfig));
 
 /* learned 262 */
@@ -269,7 +270,7 @@ static CUresult send_cuCtxSetSharedMemConfig(CUsharedconfig config)
 	shim_forget(OP_cuCtxGetSharedMemConfig);
 	return status;
 }
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuCtxSetSharedMemConfig,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetSharedMemConfig,
 	send_cuCtxSetSharedMemConfig, (CUsharedconfig config), (config));
 STUB(ready, cuModuleLoad, hand_cuModuleLoad, (CUmodule *module, const char *fname), (module,
 	fname));
@@ -304,10 +305,6 @@ STUB(ready, cuLinkAddFile_v2, hand_cuLinkAddFile_v2, (CUlinkState state, CUjitIn
 STUB(ready, cuLinkComplete, hand_cuLinkComplete, (CUlinkState state, void **cubinOut,
 	size_t *sizeOut), (state, cubinOut, sizeOut));
 STUB(ready, cuLinkDestroy, hand_cuLinkDestroy, (CUlinkState state), (state));
-STUB(ready, cuModuleGetTexRef, hand_cuModuleGetTexRef, (CUtexref *pTexRef, CUmodule hmod,
-	const char *name), (pTexRef, hmod, name));
-STUB(ready, cuModuleGetSurfRef, hand_cuModuleGetSurfRef, (CUsurfref *pSurfRef, CUmodule hmod,
-	const char *name), (pSurfRef, hmod, name));
 STUB(ready, cuLibraryLoadData, hand_cuLibraryLoadData, (CUlibrary *library, const void *code,
 	CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -369,8 +366,8 @@ STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostAlloc, hand_cuMemHostAlloc,
 	size_t bytesize, unsigned int Flags), (pp, bytesize, Flags));
 STUB(ready, cuMemHostGetDevicePointer_v2, hand_cuMemHostGetDevicePointer_v2,
 	(CUdeviceptr *pdptr, void *p, unsigned int Flags), (pdptr, p, Flags));
-STUB(ready, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p), (pFlags,
-	p));
+STUB(current, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p),
+	(pFlags, p));
 STUB(ready, cuMemAllocManaged, hand_cuMemAllocManaged, (CUdeviceptr *dptr, size_t bytesize,
 	unsigned int flags), (dptr, bytesize, flags));
 STUB(ready, cuDeviceRegisterAsyncNotification, hand_cuDeviceRegisterAsyncNotification,
@@ -395,7 +392,7 @@ STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostRegister_v2, hand_cuMemHost
 	(void *p, size_t bytesize, unsigned int Flags), (p, bytesize, Flags));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostUnregister, hand_cuMemHostUnregister,
 	(void *p), (p));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuArrayCreate_v2, hand_cuArrayCreate_v2,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuArrayCreate_v2, hand_cuArrayCreate_v2,
 	(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray), (pHandle,
 	pAllocateArray));
 STUB(ready, cuArrayGetDescriptor_v2, hand_cuArrayGetDescriptor_v2,
@@ -415,15 +412,16 @@ STUB(ready, cuMipmappedArrayGetMemoryRequirements, hand_cuMipmappedArrayGetMemor
 STUB(ready, cuArrayGetPlane, hand_cuArrayGetPlane, (CUarray *pPlaneArray, CUarray hArray,
 	unsigned int planeIdx), (pPlaneArray, hArray, planeIdx));
 STUB(ready, cuArrayDestroy, hand_cuArrayDestroy, (CUarray hArray), (hArray));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuArray3DCreate_v2, hand_cuArray3DCreate_v2,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuArray3DCreate_v2, hand_cuArray3DCreate_v2,
 	(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray), (pHandle,
 	pAllocateArray));
 STUB(ready, cuArray3DGetDescriptor_v2, hand_cuArray3DGetDescriptor_v2,
 	(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray), (pArrayDescriptor,
 	hArray));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuMipmappedArrayCreate, hand_cuMipmappedArrayCreate,
-	(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-	unsigned int numMipmapLevels), (pHandle, pMipmappedArrayDesc, numMipmapLevels));
+STUB_CAPTURED(current, capture_unsafe_slow(), cuMipmappedArrayCreate,
+	hand_cuMipmappedArrayCreate, (CUmipmappedArray *pHandle,
+	const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels),
+	(pHandle, pMipmappedArrayDesc, numMipmapLevels));
 STUB(ready, cuMipmappedArrayGetLevel, hand_cuMipmappedArrayGetLevel, (CUarray *pLevelArray,
 	CUmipmappedArray hMipmappedArray, unsigned int level), (pLevelArray, hMipmappedArray,
 	level));
@@ -614,8 +612,6 @@ STUB_CAPTURED(ready, capture_node(hStream), cuLaunchGridAsync, hand_cuLaunchGrid
 STUB(ready, cuLaunchCooperativeKernelMultiDevice, hand_cuLaunchCooperativeKernelMultiDevice,
 	(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags),
 	(launchParamsList, numDevices, flags));
-STUB(ready, cuParamSetTexRef, hand_cuParamSetTexRef, (CUfunction hfunc, int texunit,
-	CUtexref hTexRef), (hfunc, texunit, hTexRef));
 
 /* learned 267 */
 static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
@@ -870,7 +866,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 		*numBlocks = reply->numBlocks;
 	return shim_end(&call);
 }
-STUB(ready, cuOccupancyMaxActiveBlocksPerMultiprocessor,
+STUB(current, cuOccupancyMaxActiveBlocksPerMultiprocessor,
 	send_cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *numBlocks, CUfunction func,
 	int blockSize, size_t dynamicSMemSize), (numBlocks, func, blockSize, dynamicSMemSize));
 
@@ -897,7 +893,7 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 		*numBlocks = reply->numBlocks;
 	return shim_end(&call);
 }
-STUB(ready, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+STUB(current, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 	send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *numBlocks,
 	CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags), (numBlocks,
 	func, blockSize, dynamicSMemSize, flags));
@@ -933,7 +929,7 @@ static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmem
 		*dynamicSmemSize = reply->dynamicSmemSize;
 	return shim_end(&call);
 }
-STUB(ready, cuOccupancyAvailableDynamicSMemPerBlock,
+STUB(current, cuOccupancyAvailableDynamicSMemPerBlock,
 	send_cuOccupancyAvailableDynamicSMemPerBlock, (size_t *dynamicSmemSize, CUfunction func,
 	int numBlocks, int blockSize), (dynamicSmemSize, func, numBlocks, blockSize));
 STUB(ready, cuOccupancyMaxPotentialClusterSize, hand_cuOccupancyMaxPotentialClusterSize,
@@ -941,85 +937,25 @@ STUB(ready, cuOccupancyMaxPotentialClusterSize, hand_cuOccupancyMaxPotentialClus
 	config));
 STUB(ready, cuOccupancyMaxActiveClusters, hand_cuOccupancyMaxActiveClusters, (int *numClusters,
 	CUfunction func, const CUlaunchConfig *config), (numClusters, func, config));
-STUB(ready, cuTexRefSetArray, hand_cuTexRefSetArray, (CUtexref hTexRef, CUarray hArray,
-	unsigned int Flags), (hTexRef, hArray, Flags));
-STUB(ready, cuTexRefSetMipmappedArray, hand_cuTexRefSetMipmappedArray, (CUtexref hTexRef,
-	CUmipmappedArray hMipmappedArray, unsigned int Flags), (hTexRef, hMipmappedArray,
-	Flags));
-STUB(ready, cuTexRefSetAddress_v2, hand_cuTexRefSetAddress_v2, (size_t *ByteOffset,
-	CUtexref hTexRef, CUdeviceptr dptr, size_t bytes), (ByteOffset, hTexRef, dptr, bytes));
-STUB(ready, cuTexRefSetAddress2D_v3, hand_cuTexRefSetAddress2D_v3, (CUtexref hTexRef,
-	const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch), (hTexRef, desc,
-	dptr, Pitch));
-STUB(ready, cuTexRefSetFormat, hand_cuTexRefSetFormat, (CUtexref hTexRef, CUarray_format fmt,
-	int NumPackedComponents), (hTexRef, fmt, NumPackedComponents));
-STUB(ready, cuTexRefSetAddressMode, hand_cuTexRefSetAddressMode, (CUtexref hTexRef, int dim,
-	CUaddress_mode am), (hTexRef, dim, am));
-STUB(ready, cuTexRefSetFilterMode, hand_cuTexRefSetFilterMode, (CUtexref hTexRef,
-	CUfilter_mode fm), (hTexRef, fm));
-STUB(ready, cuTexRefSetMipmapFilterMode, hand_cuTexRefSetMipmapFilterMode, (CUtexref hTexRef,
-	CUfilter_mode fm), (hTexRef, fm));
-STUB(ready, cuTexRefSetMipmapLevelBias, hand_cuTexRefSetMipmapLevelBias, (CUtexref hTexRef,
-	float bias), (hTexRef, bias));
-STUB(ready, cuTexRefSetMipmapLevelClamp, hand_cuTexRefSetMipmapLevelClamp, (CUtexref hTexRef,
-	float minMipmapLevelClamp, float maxMipmapLevelClamp), (hTexRef, minMipmapLevelClamp,
-	maxMipmapLevelClamp));
-STUB(ready, cuTexRefSetMaxAnisotropy, hand_cuTexRefSetMaxAnisotropy, (CUtexref hTexRef,
-	unsigned int maxAniso), (hTexRef, maxAniso));
-STUB(ready, cuTexRefSetBorderColor, hand_cuTexRefSetBorderColor, (CUtexref hTexRef,
-	float *pBorderColor), (hTexRef, pBorderColor));
-STUB(ready, cuTexRefSetFlags, hand_cuTexRefSetFlags, (CUtexref hTexRef, unsigned int Flags),
-	(hTexRef, Flags));
-STUB(ready, cuTexRefGetAddress_v2, hand_cuTexRefGetAddress_v2, (CUdeviceptr *pdptr,
-	CUtexref hTexRef), (pdptr, hTexRef));
-STUB(ready, cuTexRefGetArray, hand_cuTexRefGetArray, (CUarray *phArray, CUtexref hTexRef),
-	(phArray, hTexRef));
-STUB(ready, cuTexRefGetMipmappedArray, hand_cuTexRefGetMipmappedArray,
-	(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef), (phMipmappedArray, hTexRef));
-STUB(ready, cuTexRefGetAddressMode, hand_cuTexRefGetAddressMode, (CUaddress_mode *pam,
-	CUtexref hTexRef, int dim), (pam, hTexRef, dim));
-STUB(ready, cuTexRefGetFilterMode, hand_cuTexRefGetFilterMode, (CUfilter_mode *pfm,
-	CUtexref hTexRef), (pfm, hTexRef));
-STUB(ready, cuTexRefGetFormat, hand_cuTexRefGetFormat, (CUarray_format *pFormat,
-	int *pNumChannels, CUtexref hTexRef), (pFormat, pNumChannels, hTexRef));
-STUB(ready, cuTexRefGetMipmapFilterMode, hand_cuTexRefGetMipmapFilterMode, (CUfilter_mode *pfm,
-	CUtexref hTexRef), (pfm, hTexRef));
-STUB(ready, cuTexRefGetMipmapLevelBias, hand_cuTexRefGetMipmapLevelBias, (float *pbias,
-	CUtexref hTexRef), (pbias, hTexRef));
-STUB(ready, cuTexRefGetMipmapLevelClamp, hand_cuTexRefGetMipmapLevelClamp,
-	(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef),
-	(pminMipmapLevelClamp, pmaxMipmapLevelClamp, hTexRef));
-STUB(ready, cuTexRefGetMaxAnisotropy, hand_cuTexRefGetMaxAnisotropy, (int *pmaxAniso,
-	CUtexref hTexRef), (pmaxAniso, hTexRef));
-STUB(ready, cuTexRefGetBorderColor, hand_cuTexRefGetBorderColor, (float *pBorderColor,
-	CUtexref hTexRef), (pBorderColor, hTexRef));
-STUB(ready, cuTexRefGetFlags, hand_cuTexRefGetFlags, (unsigned int *pFlags, CUtexref hTexRef),
-	(pFlags, hTexRef));
-STUB(ready, cuTexRefCreate, hand_cuTexRefCreate, (CUtexref *pTexRef), (pTexRef));
-STUB(ready, cuTexRefDestroy, hand_cuTexRefDestroy, (CUtexref hTexRef), (hTexRef));
-STUB(ready, cuSurfRefSetArray, hand_cuSurfRefSetArray, (CUsurfref hSurfRef, CUarray hArray,
-	unsigned int Flags), (hSurfRef, hArray, Flags));
-STUB(ready, cuSurfRefGetArray, hand_cuSurfRefGetArray, (CUarray *phArray, CUsurfref hSurfRef),
-	(phArray, hSurfRef));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuTexObjectCreate, hand_cuTexObjectCreate,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuTexObjectCreate, hand_cuTexObjectCreate,
 	(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc),
 	(pTexObject, pResDesc, pTexDesc, pResViewDesc));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuTexObjectDestroy, hand_cuTexObjectDestroy,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuTexObjectDestroy, hand_cuTexObjectDestroy,
 	(CUtexObject texObject), (texObject));
-STUB(ready, cuTexObjectGetResourceDesc, hand_cuTexObjectGetResourceDesc,
+STUB(current, cuTexObjectGetResourceDesc, hand_cuTexObjectGetResourceDesc,
 	(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject), (pResDesc, texObject));
-STUB(ready, cuTexObjectGetTextureDesc, hand_cuTexObjectGetTextureDesc,
+STUB(current, cuTexObjectGetTextureDesc, hand_cuTexObjectGetTextureDesc,
 	(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject), (pTexDesc, texObject));
-STUB(ready, cuTexObjectGetResourceViewDesc, hand_cuTexObjectGetResourceViewDesc,
+STUB(current, cuTexObjectGetResourceViewDesc, hand_cuTexObjectGetResourceViewDesc,
 	(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject), (pResViewDesc,
 	texObject));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuSurfObjectCreate, hand_cuSurfObjectCreate,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuSurfObjectCreate, hand_cuSurfObjectCreate,
 	(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc), (pSurfObject,
 	pResDesc));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuSurfObjectDestroy, hand_cuSurfObjectDestroy,
+STUB_CAPTURED(current, capture_unsafe_slow(), cuSurfObjectDestroy, hand_cuSurfObjectDestroy,
 	(CUsurfObject surfObject), (surfObject));
-STUB(ready, cuSurfObjectGetResourceDesc, hand_cuSurfObjectGetResourceDesc,
+STUB(current, cuSurfObjectGetResourceDesc, hand_cuSurfObjectGetResourceDesc,
 	(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject), (pResDesc, surfObject));
 
 /* call 271 */
@@ -1196,9 +1132,9 @@ STUB(ready, cuTensorMapReplaceAddress, send_cuTensorMapReplaceAddress, (CUtensor
 	void *globalAddress), (tensorMap, globalAddress));
 STUB(lasting, cuDeviceCanAccessPeer, hand_cuDeviceCanAccessPeer, (int *canAccessPeer,
 	CUdevice dev, CUdevice peerDev), (canAccessPeer, dev, peerDev));
-STUB(ready, cuCtxEnablePeerAccess, hand_cuCtxEnablePeerAccess, (CUcontext peerContext,
+STUB(current, cuCtxEnablePeerAccess, hand_cuCtxEnablePeerAccess, (CUcontext peerContext,
 	unsigned int Flags), (peerContext, Flags));
-STUB(ready, cuCtxDisablePeerAccess, hand_cuCtxDisablePeerAccess, (CUcontext peerContext),
+STUB(current, cuCtxDisablePeerAccess, hand_cuCtxDisablePeerAccess, (CUcontext peerContext),
 	(peerContext));
 STUB(lasting, cuDeviceGetP2PAttribute, hand_cuDeviceGetP2PAttribute, (int *value,
 	CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice), (value, attrib,
@@ -1280,98 +1216,115 @@ STUB(early, cuLogsDumpToMemory, hand_cuLogsDumpToMemory, (CUlogIterator *iterato
 ANSWERS(ready, cuGraphicsResourceSetMapFlags, CUDA_ERROR_INVALID_HANDLE);
 STUB(lasting, cuDeviceTotalMem, hand_cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev),
 	(bytes, dev));
+STUB(ready, cuCtxCreate, hand_cuCtxCreate, (CUcontext *pctx, unsigned int flags, CUdevice dev),
+	(pctx, flags, dev));
 STUB(ready, cuCtxCreate_v2, hand_cuCtxCreate_v2, (CUcontext *pctx, unsigned int flags,
 	CUdevice dev), (pctx, flags, dev));
 STUB(ready, cuCtxCreate_v3, hand_cuCtxCreate_v3, (CUcontext *pctx,
 	CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev),
 	(pctx, paramsArray, numParams, flags, dev));
-ANSWERS(ready, cuModuleGetGlobal, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemGetInfo, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemAlloc, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemAllocPitch, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemFree, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemGetAddressRange, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemAllocHost, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemHostGetDevicePointer, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyHtoD, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyDtoH, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyDtoD, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyDtoA, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyAtoD, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyHtoA, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyAtoH, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyAtoA, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyHtoAAsync, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyAtoHAsync, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpy2D, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpy2DUnaligned, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpy3D, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyHtoDAsync, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyDtoHAsync, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpyDtoDAsync, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpy2DAsync, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemcpy3DAsync, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemsetD8, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemsetD16, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemsetD32, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemsetD2D8, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemsetD2D16, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuMemsetD2D32, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuArrayCreate, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuArrayGetDescriptor, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuArray3DCreate, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuArray3DGetDescriptor, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuTexRefSetAddress, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
-ANSWERS(ready, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
+STUB(ready, cuModuleGetGlobal, hand_cuModuleGetGlobal, (CUdeviceptr_v1 *dptr,
+	unsigned int *bytes, CUmodule hmod, const char *name), (dptr, bytes, hmod, name));
+STUB(ready, cuMemGetInfo, hand_cuMemGetInfo, (unsigned int *free, unsigned int *total), (free,
+	total));
+STUB(ready, cuMemAlloc, hand_cuMemAlloc, (CUdeviceptr_v1 *dptr, unsigned int bytesize), (dptr,
+	bytesize));
+STUB(ready, cuMemAllocPitch, hand_cuMemAllocPitch, (CUdeviceptr_v1 *dptr, unsigned int *pPitch,
+	unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes), (dptr,
+	pPitch, WidthInBytes, Height, ElementSizeBytes));
+ANSWERS(current, cuMemFree, CUDA_ERROR_INVALID_CONTEXT);
+STUB(ready, cuMemGetAddressRange, hand_cuMemGetAddressRange, (CUdeviceptr_v1 *pbase,
+	unsigned int *psize, CUdeviceptr_v1 dptr), (pbase, psize, dptr));
+STUB(ready, cuMemAllocHost, hand_cuMemAllocHost, (void **pp, unsigned int bytesize), (pp,
+	bytesize));
+STUB(ready, cuMemHostGetDevicePointer, hand_cuMemHostGetDevicePointer, (CUdeviceptr_v1 *pdptr,
+	void *p, unsigned int Flags), (pdptr, p, Flags));
+ANSWERS(current, cuMemcpyHtoD, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyDtoH, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyDtoD, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyDtoA, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyAtoD, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyHtoA, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyAtoH, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyAtoA, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyHtoAAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyAtoHAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpy2D, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpy2DUnaligned, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpy3D, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyHtoDAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyDtoHAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpyDtoDAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpy2DAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemcpy3DAsync, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemsetD8, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemsetD16, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemsetD32, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemsetD2D8, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemsetD2D16, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuMemsetD2D32, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuArrayCreate, CUDA_ERROR_INVALID_CONTEXT);
+STUB(ready, cuArrayGetDescriptor, hand_cuArrayGetDescriptor,
+	(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray), (pArrayDescriptor,
+	hArray));
+ANSWERS(current, cuArray3DCreate, CUDA_ERROR_INVALID_CONTEXT);
+STUB(ready, cuArray3DGetDescriptor, hand_cuArray3DGetDescriptor,
+	(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray), (pArrayDescriptor,
+	hArray));
+ANSWERS(current, cuTexRefSetAddress, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
+ANSWERS(current, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2,
+STUB(ready, cuCtxDestroy, hand_cuCtxDestroy, (CUcontext ctx), (ctx));
+STUB(lasting, cuDevicePrimaryCtxSetFlags, hand_cuDevicePrimaryCtxSetFlags, (CUdevice dev,
+	unsigned int flags), (dev, flags));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2,
 	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), (dstDevice, srcHost,
 	ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoD_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoD_v2_ptds,
 	hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount),
 	(dstDevice, srcHost, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoH_v2, hand_cuMemcpyDtoH_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoH_v2, hand_cuMemcpyDtoH_v2,
 	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), (dstHost, srcDevice,
 	ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoH_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoH_v2_ptds,
 	hand_cuMemcpyDtoH_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount),
 	(dstHost, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoD_v2, hand_cuMemcpyDtoD_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoD_v2, hand_cuMemcpyDtoD_v2,
 	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), (dstDevice, srcDevice,
 	ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoD_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoD_v2_ptds,
 	hand_cuMemcpyDtoD_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount),
 	(dstDevice, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoA_v2, hand_cuMemcpyDtoA_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoA_v2, hand_cuMemcpyDtoA_v2,
 	(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount),
 	(dstArray, dstOffset, srcDevice, ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoA_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoA_v2_ptds,
 	hand_cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
 	size_t ByteCount), (dstArray, dstOffset, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoD_v2, hand_cuMemcpyAtoD_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoD_v2, hand_cuMemcpyAtoD_v2,
 	(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount),
 	(dstDevice, srcArray, srcOffset, ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoD_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoD_v2_ptds,
 	hand_cuMemcpyAtoD_v2, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
 	size_t ByteCount), (dstDevice, srcArray, srcOffset, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoA_v2, hand_cuMemcpyHtoA_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoA_v2, hand_cuMemcpyHtoA_v2,
 	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount), (dstArray,
 	dstOffset, srcHost, ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoA_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoA_v2_ptds,
 	hand_cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost,
 	size_t ByteCount), (dstArray, dstOffset, srcHost, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoH_v2, hand_cuMemcpyAtoH_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoH_v2, hand_cuMemcpyAtoH_v2,
 	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstHost,
 	srcArray, srcOffset, ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoH_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoH_v2_ptds,
 	hand_cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray, size_t srcOffset,
 	size_t ByteCount), (dstHost, srcArray, srcOffset, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoA_v2, hand_cuMemcpyAtoA_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoA_v2, hand_cuMemcpyAtoA_v2,
 	(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
 	size_t ByteCount), (dstArray, dstOffset, srcArray, srcOffset, ByteCount,
 	CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoA_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoA_v2_ptds,
 	hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset, CUarray srcArray,
 	size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray, srcOffset,
 	ByteCount, CU_STREAM_PER_THREAD));
@@ -1389,19 +1342,19 @@ STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemcpyAtoHAsync_v2_ptsz, hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray,
 	size_t srcOffset, size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset,
 	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy2D_v2, hand_cuMemcpy2D_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2D_v2, hand_cuMemcpy2D_v2,
 	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2D_v2_ptds, hand_cuMemcpy2D_v2,
-	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy2DUnaligned_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2D_v2_ptds,
+	hand_cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2DUnaligned_v2,
 	hand_cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2DUnaligned_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2DUnaligned_v2_ptds,
 	hand_cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy3D_v2, hand_cuMemcpy3D_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy3D_v2, hand_cuMemcpy3D_v2,
 	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3D_v2_ptds, hand_cuMemcpy3D_v2,
-	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3D_v2_ptds,
+	hand_cuMemcpy3D_v2, (const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
 STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyHtoDAsync_v2, hand_cuMemcpyHtoDAsync_v2,
 	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
 	(dstDevice, srcHost, ByteCount, hStream));
@@ -1433,48 +1386,49 @@ STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DAsync_v2, hand_cuMemcpy3DA
 STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemcpy3DAsync_v2_ptsz, hand_cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy,
 	CUstream hStream), (pCopy, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, hand_cuMemsetD8_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, hand_cuMemsetD8_v2,
 	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc, N,
 	CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD8_v2_ptds, hand_cuMemsetD8_v2,
-	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc, N,
-	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, hand_cuMemsetD16_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD8_v2_ptds,
+	hand_cuMemsetD8_v2, (CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc,
+	N, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, hand_cuMemsetD16_v2,
 	(CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice, us, N,
 	CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD16_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD16_v2_ptds,
 	hand_cuMemsetD16_v2, (CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice,
 	us, N, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, hand_cuMemsetD32_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, hand_cuMemsetD32_v2,
 	(CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, ui, N,
 	CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD32_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD32_v2_ptds,
 	hand_cuMemsetD32_v2, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, ui,
 	N, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, hand_cuMemsetD2D8_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, hand_cuMemsetD2D8_v2,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height),
 	(dstDevice, dstPitch, uc, Width, Height, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D8_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D8_v2_ptds,
 	hand_cuMemsetD2D8_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
 	size_t Width, size_t Height), (dstDevice, dstPitch, uc, Width, Height,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, hand_cuMemsetD2D16_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, hand_cuMemsetD2D16_v2,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
 	size_t Height), (dstDevice, dstPitch, us, Width, Height, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D16_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D16_v2_ptds,
 	hand_cuMemsetD2D16_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
 	size_t Width, size_t Height), (dstDevice, dstPitch, us, Width, Height,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, hand_cuMemsetD2D32_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, hand_cuMemsetD2D32_v2,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
 	(dstDevice, dstPitch, ui, Width, Height, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D32_v2_ptds,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D32_v2_ptds,
 	hand_cuMemsetD2D32_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
 	size_t Width, size_t Height), (dstDevice, dstPitch, ui, Width, Height,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy, hand_cuMemcpy, (CUdeviceptr dst,
-	CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy_ptds, hand_cuMemcpy,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy, hand_cuMemcpy,
+	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount,
+	CU_STREAM_LEGACY));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy_ptds, hand_cuMemcpy,
 	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount,
 	CU_STREAM_PER_THREAD));
 STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyAsync, hand_cuMemcpyAsync, (CUdeviceptr dst,
@@ -1482,11 +1436,11 @@ STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyAsync, hand_cuMemcpyAsync, (
 STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAsync_ptsz,
 	hand_cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 	CUstream hStream), (dst, src, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpyPeer, hand_cuMemcpyPeer,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyPeer, hand_cuMemcpyPeer,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
 	ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpyPeer_ptds, hand_cuMemcpyPeer,
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyPeer_ptds, hand_cuMemcpyPeer,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
 	ByteCount, CU_STREAM_PER_THREAD));
@@ -2108,12 +2062,6 @@ STUB(ready, cuLinkAddData, hand_cuLinkAddData_v2, (CUlinkState state, CUjitInput
 STUB(ready, cuLinkAddFile, hand_cuLinkAddFile_v2, (CUlinkState state, CUjitInputType type,
 	const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues),
 	(state, type, path, numOptions, options, optionValues));
-STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTexRef,
-	const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch), (hTexRef, desc,
-	dptr, Pitch));
-STUB(ready, cuCtxCreate, hand_cuCtxCreate_v2, (CUcontext *pctx, unsigned int flags,
-	CUdevice dev), (pctx, flags, dev));
-STUB(ready, cuCtxDestroy, hand_cuCtxDestroy_v2, (CUcontext ctx), (ctx));
 STUB(lasting, cuCtxPopCurrent, hand_cuCtxPopCurrent_v2, (CUcontext *pctx), (pctx));
 STUB(lasting, cuCtxPushCurrent, hand_cuCtxPushCurrent_v2, (CUcontext ctx), (ctx));
 STUB(ready, cuStreamDestroy, hand_cuStreamDestroy_v2, (CUstream hStream), (hStream));
@@ -2123,8 +2071,6 @@ STUB(ready, cuEventElapsedTime, send_cuEventElapsedTime_v2, (float *pMillisecond
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),
 	(dev));
 STUB(ready, cuDevicePrimaryCtxReset, hand_cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev));
-STUB(lasting, cuDevicePrimaryCtxSetFlags, hand_cuDevicePrimaryCtxSetFlags_v2, (CUdevice dev,
-	unsigned int flags), (dev, flags));
 STUB(lasting, cuDeviceGetUuid, hand_cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice dev), (uuid,
 	dev));
 STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
@@ -2132,6 +2078,42 @@ STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 
 #define WHY "NvSci is of the program's machine (Tegra), and the GPU is not"
 REFUSED(cuDeviceGetNvSciSyncAttributes);
+#undef WHY
+
+#define WHY "texture references: not served; use texture objects"
+REFUSED(cuModuleGetTexRef);
+REFUSED(cuModuleGetSurfRef);
+REFUSED(cuParamSetTexRef);
+REFUSED(cuTexRefSetArray);
+REFUSED(cuTexRefSetMipmappedArray);
+REFUSED(cuTexRefSetAddress_v2);
+REFUSED(cuTexRefSetAddress2D_v3);
+REFUSED(cuTexRefSetFormat);
+REFUSED(cuTexRefSetAddressMode);
+REFUSED(cuTexRefSetFilterMode);
+REFUSED(cuTexRefSetMipmapFilterMode);
+REFUSED(cuTexRefSetMipmapLevelBias);
+REFUSED(cuTexRefSetMipmapLevelClamp);
+REFUSED(cuTexRefSetMaxAnisotropy);
+REFUSED(cuTexRefSetBorderColor);
+REFUSED(cuTexRefSetFlags);
+REFUSED(cuTexRefGetAddress_v2);
+REFUSED(cuTexRefGetArray);
+REFUSED(cuTexRefGetMipmappedArray);
+REFUSED(cuTexRefGetAddressMode);
+REFUSED(cuTexRefGetFilterMode);
+REFUSED(cuTexRefGetFormat);
+REFUSED(cuTexRefGetMipmapFilterMode);
+REFUSED(cuTexRefGetMipmapLevelBias);
+REFUSED(cuTexRefGetMipmapLevelClamp);
+REFUSED(cuTexRefGetMaxAnisotropy);
+REFUSED(cuTexRefGetBorderColor);
+REFUSED(cuTexRefGetFlags);
+REFUSED(cuTexRefCreate);
+REFUSED(cuTexRefDestroy);
+REFUSED(cuSurfRefSetArray);
+REFUSED(cuSurfRefGetArray);
+REFUSED(cuTexRefSetAddress2D_v2);
 #undef WHY
 
 #define WHY "a dma-buf would be of the agent's machine, not the program's"

@@ -461,6 +461,34 @@ cudaError_t hand_cudaMemPoolDestroy(cudaMemPool_t memPool)
 {
 	return RUNTIME_DRIVER(cuMemPoolDestroy((CUmemoryPool)memPool));
 }
+#if VCUDA_ABI == 13
+
+_Static_assert(sizeof(cudaMemPool_t) == sizeof(CUmemoryPool), "");
+_Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "");
+cudaError_t hand_cudaMemGetDefaultMemPool(cudaMemPool_t *memPool,
+		struct cudaMemLocation *location, enum cudaMemAllocationType type)
+{
+	return RUNTIME_DRIVER(cuMemGetDefaultMemPool((CUmemoryPool *)memPool,
+		(CUmemLocation *)location, (CUmemAllocationType)type));
+}
+
+_Static_assert(sizeof(cudaMemPool_t) == sizeof(CUmemoryPool), "");
+_Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "");
+cudaError_t hand_cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+		enum cudaMemAllocationType type)
+{
+	return RUNTIME_DRIVER(cuMemGetMemPool((CUmemoryPool *)memPool,
+		(CUmemLocation *)location, (CUmemAllocationType)type));
+}
+
+_Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "");
+cudaError_t hand_cudaMemSetMemPool(struct cudaMemLocation *location,
+		enum cudaMemAllocationType type, cudaMemPool_t memPool)
+{
+	return RUNTIME_DRIVER(cuMemSetMemPool((CUmemLocation *)location,
+		(CUmemAllocationType)type, (CUmemoryPool)memPool));
+}
+#endif
 
 cudaError_t hand_cudaMemPoolExportToShareableHandle(void *shareableHandle,
 		cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,

@@ -4,6 +4,8 @@
  */
 #include "shim/runtime/array.h"
 
+#include <string.h>
+
 _Static_assert(cudaArrayLayered == CUDA_ARRAY3D_LAYERED &&
 		       cudaArraySurfaceLoadStore == CUDA_ARRAY3D_SURFACE_LDST &&
 		       cudaArrayCubemap == CUDA_ARRAY3D_CUBEMAP &&
@@ -147,11 +149,16 @@ static cudaError_t array_desc(CUDA_ARRAY3D_DESCRIPTOR *out, bool ask,
 {
 	cudaError_t error = ask && desc ? runtime_enter() : cudaErrorInvalidValue;
 
+	/* An array of depths cannot be made by the runtime. */
+	if (!error && flags & CUDA_ARRAY3D_DEPTH_TEXTURE)
+		error = cudaErrorInvalidValue;
 	*out = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width,
 		.Height = extent.height,
 		.Depth = extent.depth,
 		.Flags = flags};
-	return error ? error : array_format(desc, &out->Format, &out->NumChannels);
+	if (!error && array_format(desc, &out->Format, &out->NumChannels))
+		error = cudaErrorInvalidValue;
+	return error;
 }
 
 cudaError_t hand_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
@@ -160,7 +167,7 @@ cudaError_t hand_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelF
 	CUDA_ARRAY3D_DESCRIPTOR driver;
 	cudaError_t error = array_desc(&driver, array != NULL, desc, extent, flags);
 
-	if (array)
+	if (array && desc)
 		*array = NULL;
 
 	return error ? error
@@ -181,7 +188,7 @@ cudaError_t hand_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
 	CUDA_ARRAY3D_DESCRIPTOR driver;
 	cudaError_t error = array_desc(&driver, mipmappedArray != NULL, desc, extent, flags);
 
-	if (mipmappedArray)
+	if (mipmappedArray && desc)
 		*mipmappedArray = NULL;
 
 	return error ? error
@@ -216,9 +223,18 @@ cudaError_t hand_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cud
 	unsigned int *flags, cudaArray_t array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR driver;
-	cudaError_t error =
-		RUNTIME_DRIVER(cuArray3DGetDescriptor(&driver, array_driver(array)));
+	cudaError_t error = runtime_enter();
 
+	if (error)
+		return error;
+	/* What is not told is 0. */
+	if (desc)
+		memset(desc, 0, sizeof(*desc));
+	if (extent)
+		memset(extent, 0, sizeof(*extent));
+	if (flags)
+		*flags = 0;
+	error = runtime_status(cuArray3DGetDescriptor(&driver, array_driver(array)));
 	if (error)
 		return error;
 	if (desc)
@@ -233,9 +249,15 @@ cudaError_t hand_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cud
 
 cudaError_t hand_cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
 {
+	CUDA_ARRAY3D_DESCRIPTOR driver;
+	cudaError_t error;
+
 	if (!desc)
 		return cudaErrorInvalidValue;
-	return hand_cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array);
+	error = RUNTIME_DRIVER(cuArray3DGetDescriptor(&driver, array_driver(array)));
+	if (!error)
+		*desc = array_channels(driver.Format, driver.NumChannels);
+	return error;
 }
 
 cudaError_t hand_cudaArrayGetPlane(

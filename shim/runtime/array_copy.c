@@ -89,15 +89,14 @@ static cudaError_t rectangle_to(cudaArray_t dst, size_t x, size_t y, const void 
 	struct end to, from;
 	cudaError_t error = runtime_enter();
 
-	if (!error)
-		error = end_memory(&from, src, spitch, kind, true);
-	if (!error)
-		error = end_array(&to, dst, x, y);
-	if (!error && width > spitch)
-		error = cudaErrorInvalidPitchValue;
 	if (error || !width || !height)
 		return error;
-	return end_copy(&to, &from, width, height, async, stream);
+	if (height > 1 && width > spitch)
+		return cudaErrorInvalidPitchValue;
+	error = end_memory(&from, src, height > 1 ? spitch : width, kind, true);
+	if (!error)
+		error = end_array(&to, dst, x, y);
+	return error ? error : end_copy(&to, &from, width, height, async, stream);
 }
 
 static cudaError_t rectangle_from(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
@@ -107,15 +106,14 @@ static cudaError_t rectangle_from(void *dst, size_t dpitch, cudaArray_const_t sr
 	struct end to, from;
 	cudaError_t error = runtime_enter();
 
-	if (!error)
-		error = end_memory(&to, dst, dpitch, kind, false);
-	if (!error)
-		error = end_array(&from, src, x, y);
-	if (!error && width > dpitch)
-		error = cudaErrorInvalidPitchValue;
 	if (error || !width || !height)
 		return error;
-	return end_copy(&to, &from, width, height, async, stream);
+	if (height > 1 && width > dpitch)
+		return cudaErrorInvalidPitchValue;
+	error = end_memory(&to, dst, height > 1 ? dpitch : width, kind, false);
+	if (!error)
+		error = end_array(&from, src, x, y);
+	return error ? error : end_copy(&to, &from, width, height, async, stream);
 }
 
 cudaError_t hand_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
@@ -155,12 +153,11 @@ static cudaError_t both_arrays(struct end *to, cudaArray_t dst, size_t dst_x, si
 	struct end *from, cudaArray_const_t src, size_t src_x, size_t src_y,
 	enum cudaMemcpyKind kind)
 {
-	cudaError_t error = runtime_enter();
+	cudaError_t error;
 
-	if (!error && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
-		error = cudaErrorInvalidMemcpyDirection;
-	if (!error)
-		error = end_array(to, dst, dst_x, dst_y);
+	if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	error = end_array(to, dst, dst_x, dst_y);
 	return error ? error : end_array(from, src, src_x, src_y);
 }
 
@@ -169,12 +166,13 @@ cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, si
 	size_t height, enum cudaMemcpyKind kind, cudaStream_t null_stream)
 {
 	struct end to, from;
-	cudaError_t error = both_arrays(
-		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
+	cudaError_t error = runtime_enter();
 
 	if (error || !width || !height)
 		return error;
-	return end_copy(&to, &from, width, height, false, null_stream);
+	error = both_arrays(
+		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
+	return error ? error : end_copy(&to, &from, width, height, false, null_stream);
 }
 
 /* ---- bytes that go on from row to row ---- */
@@ -228,8 +226,9 @@ static cudaError_t bytes_to(cudaArray_t dst, size_t x, size_t y, const void *src
 	struct end to, from;
 	cudaError_t error = runtime_enter();
 
-	if (!error)
-		error = end_memory(&from, src, 0, kind, true);
+	if (error || !count)
+		return error;
+	error = end_memory(&from, src, 0, kind, true);
 	if (!error)
 		error = end_array(&to, dst, x, y);
 	return error ? error : bytes_copy(&to, &from, count, async, stream);
@@ -241,8 +240,9 @@ static cudaError_t bytes_from(void *dst, cudaArray_const_t src, size_t x, size_t
 	struct end to, from;
 	cudaError_t error = runtime_enter();
 
-	if (!error)
-		error = end_memory(&to, dst, 0, kind, false);
+	if (error || !count)
+		return error;
+	error = end_memory(&to, dst, 0, kind, false);
 	if (!error)
 		error = end_array(&from, src, x, y);
 	return error ? error : bytes_copy(&to, &from, count, async, stream);
@@ -277,9 +277,12 @@ cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size
 	enum cudaMemcpyKind kind, cudaStream_t null_stream)
 {
 	struct end to, from;
-	cudaError_t error = both_arrays(
-		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
+	cudaError_t error = runtime_enter();
 
+	if (error || !count)
+		return error;
+	error = both_arrays(
+		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
 	return error ? error : bytes_copy(&to, &from, count, false, null_stream);
 }
 

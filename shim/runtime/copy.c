@@ -31,10 +31,10 @@ cudaError_t runtime_copy(void *dst, const void *src, size_t count, enum cudaMemc
 
 	if (unlikely(error))
 		return error;
-	if (unlikely((unsigned)kind > cudaMemcpyDefault))
-		return cudaErrorInvalidMemcpyDirection;
 	if (!count)
 		return cudaSuccess;
+	if (unlikely((unsigned)kind > cudaMemcpyDefault))
+		return cudaErrorInvalidMemcpyDirection;
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
 		status = own ? cuMemcpyHtoD_v2_ptds(to, src, count)
@@ -65,10 +65,10 @@ cudaError_t runtime_copy_async(
 
 	if (unlikely(error))
 		return error;
-	if (unlikely((unsigned)kind > cudaMemcpyDefault))
-		return cudaErrorInvalidMemcpyDirection;
 	if (!count)
 		return cudaSuccess;
+	if (unlikely((unsigned)kind > cudaMemcpyDefault))
+		return cudaErrorInvalidMemcpyDirection;
 	switch (kind) {
 	case cudaMemcpyHostToDevice: status = cuMemcpyHtoDAsync(to, src, count, in); break;
 	case cudaMemcpyDeviceToHost: status = cuMemcpyDtoHAsync(dst, from, count, in); break;
@@ -163,21 +163,22 @@ static cudaError_t shape_2d(CUDA_MEMCPY2D *copy, void *dst, size_t dpitch, const
 	memset(copy, 0, sizeof(*copy));
 	if (error)
 		return error;
-	if ((unsigned)kind > cudaMemcpyDefault)
-		return cudaErrorInvalidMemcpyDirection;
-	if (width > dpitch || width > spitch)
-		return cudaErrorInvalidPitchValue;
 	if (!width || !height)
 		return cudaSuccess;
+	/* Of a single row nobody asks how far the next one is. */
+	if (height > 1 && (width > dpitch || width > spitch))
+		return cudaErrorInvalidPitchValue;
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
 
 	copy->srcMemoryType = source_type(kind);
 	copy->srcHost = src;
 	copy->srcDevice = (CUdeviceptr)src;
-	copy->srcPitch = spitch;
+	copy->srcPitch = height > 1 ? spitch : width;
 	copy->dstMemoryType = target_type(kind);
 	copy->dstHost = dst;
 	copy->dstDevice = (CUdeviceptr)dst;
-	copy->dstPitch = dpitch;
+	copy->dstPitch = height > 1 ? dpitch : width;
 	copy->WidthInBytes = width;
 	copy->Height = height;
 	return cudaSuccess;

@@ -96,8 +96,9 @@ cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags)
 	if (error)
 		return error;
 	(void)cuCtxGetCurrent(&current);
-	error = runtime_status(current ? cuCtxGetFlags(flags)
-				       : cuDevicePrimaryCtxGetState(device, flags, &active));
+	if (current)
+		return runtime_status(cuCtxGetFlags(flags));
+	error = runtime_status(cuDevicePrimaryCtxGetState(device, flags, &active));
 	if (!error)
 		*flags |= cudaDeviceMapHost; /* always on since 3.2 */
 	return error;

@@ -15,7 +15,12 @@
 
 __thread struct runtime_thread runtime_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-_Atomic uint32_t runtime_generation;
+
+/* The driver front counts every context that is destroyed; another driver does not have this,
+ * and then only our own resets are counted. */
+__attribute__((weak)) extern _Atomic uint32_t vcuda_resets;
+static _Atomic uint32_t own_resets;
+_Atomic uint32_t *runtime_generation = &own_resets;
 _Atomic signed char runtime_counting = -1;
 
 static struct {
@@ -113,6 +118,8 @@ cudaError_t runtime_init(void)
 		return cudaSuccess;
 
 	status = cuInit(0);
+	if (&vcuda_resets)
+		runtime_generation = &vcuda_resets;
 	if (status == CUDA_SUCCESS)
 		atomic_store(&primary.ready, true);
 	return runtime_status(status);
@@ -129,6 +136,15 @@ cudaError_t runtime_device(int ordinal, CUdevice *device)
 	return runtime_status(cuDeviceGet(device, ordinal));
 }
 
+/* The program may have reset or released what we retained: it is retained anew then. */
+static bool primary_active(CUdevice device)
+{
+	unsigned flags;
+	int active;
+
+	return !cuDevicePrimaryCtxGetState(device, &flags, &active) && active;
+}
+
 cudaError_t runtime_primary(int ordinal, CUcontext *context)
 {
 	CUdevice device;
@@ -138,12 +154,12 @@ cudaError_t runtime_primary(int ordinal, CUcontext *context)
 		return error;
 
 	*context = atomic_load(&primary.contexts[ordinal]);
-	if (*context)
+	if (*context && primary_active(device))
 		return cudaSuccess;
 
 	pthread_mutex_lock(&primary.lock);
 	*context = atomic_load(&primary.contexts[ordinal]);
-	if (!*context) {
+	if (!*context || !primary_active(device)) {
 		error = runtime_status(cuDevicePrimaryCtxRetain(context, device));
 		if (!error)
 			atomic_store(&primary.contexts[ordinal], *context);
@@ -155,7 +171,7 @@ cudaError_t runtime_primary(int ordinal, CUcontext *context)
 cudaError_t runtime_bind(int ordinal)
 {
 	struct runtime_thread *thread = &runtime_thread;
-	uint32_t generation = atomic_load(&runtime_generation);
+	uint32_t generation = atomic_load(runtime_generation);
 	CUcontext context;
 	cudaError_t error;
 
@@ -198,9 +214,10 @@ static cudaError_t current_ordinal(int *ordinal)
 cudaError_t runtime_enter_slow(void)
 {
 	struct runtime_thread *thread = &runtime_thread;
-	uint32_t generation = atomic_load(&runtime_generation);
+	uint32_t generation = atomic_load(runtime_generation);
 	CUcontext current = NULL;
 	cudaError_t error = runtime_init();
+	unsigned version;
 	int ordinal;
 
 	if (error)
@@ -219,11 +236,14 @@ cudaError_t runtime_enter_slow(void)
 	error = current_ordinal(&ordinal);
 	if (error)
 		return error;
+	if (ordinal < RUNTIME_DEVICES && current == atomic_load(&primary.contexts[ordinal]))
+		return runtime_bind(ordinal);
+	if (cuCtxGetApiVersion(current, &version))
+		return cudaErrorDeviceUninitialized;
 	thread->bound = current;
 	thread->generation = generation;
 	thread->device = ordinal;
-	thread->primary =
-		ordinal < RUNTIME_DEVICES && current == atomic_load(&primary.contexts[ordinal]);
+	thread->primary = false;
 	return cudaSuccess;
 }
 
@@ -266,7 +286,7 @@ cudaError_t runtime_reset(void)
 	 * fine. */
 	if (context)
 		(void)cuDevicePrimaryCtxRelease(device);
-	atomic_fetch_add(&runtime_generation, 1);
+	atomic_fetch_add(runtime_generation, 1);
 	pthread_mutex_unlock(&primary.lock);
 
 	if (thread->primary)

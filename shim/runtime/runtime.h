@@ -51,7 +51,7 @@ extern __thread struct runtime_thread runtime_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Counts cudaDeviceReset calls: contexts bound before one are looked at again. */
-extern _Atomic uint32_t runtime_generation __attribute__((visibility("hidden")));
+extern _Atomic uint32_t *runtime_generation __attribute__((visibility("hidden")));
 /* 1: VCUDA_STATS is set and the driver front can count; 0: not; -1: not looked at yet. */
 extern _Atomic signed char runtime_counting __attribute__((visibility("hidden")));
 
@@ -98,7 +98,7 @@ static inline cudaError_t runtime_enter(void)
 	if (likely(cuCtxGetCurrent(&current) == CUDA_SUCCESS && current &&
 		    current == thread->bound &&
 		    thread->generation ==
-			    atomic_load_explicit(&runtime_generation, memory_order_relaxed)))
+			    atomic_load_explicit(runtime_generation, memory_order_relaxed)))
 		return cudaSuccess;
 	return runtime_enter_slow();
 }

@@ -105,8 +105,7 @@ static CUresult side_array(const struct CUarray_st *array, size_t x, size_t y, s
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (x > array->row || copy->width > array->row - x || y > array->rows ||
 		copy->height > array->rows - y || z > array->depth ||
-		copy->depth > array->depth - z || x % array->element ||
-		copy->width % array->element)
+		copy->depth > array->depth - z)
 		return CUDA_ERROR_INVALID_VALUE;
 	*base = array->address + (z * array->rows + y) * array->row + x;
 	*pitch = array->row;

@@ -111,27 +111,30 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 
 	if (ret)
 		return ret;
-	if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0 || numBlocks > BLOCKS_PER_SM ||
+	if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0 ||
+		(size_t)blockSize > function->info.max_threads || numBlocks > BLOCKS_PER_SM ||
 		(size_t)numBlocks * round_up((size_t)blockSize, WARP) > THREADS_PER_SM)
 		return CUDA_ERROR_INVALID_VALUE;
 	each = SHARED_PER_SM / (size_t)numBlocks / SHARED_UNIT * SHARED_UNIT - SHARED_RESERVED;
-	if (each > SHARED_PER_BLOCK_OPTIN)
-		each = SHARED_PER_BLOCK_OPTIN;
-	*dynamicSmemSize =
-		each > function->info.static_shared ? each - function->info.static_shared : 0;
+	each = each > function->info.static_shared ? each - function->info.static_shared : 0;
+	/* What a launch may ask for, unless the function's attribute allows more. */
+	if (each > (size_t)function->max_dynamic_shared)
+		each = (size_t)function->max_dynamic_shared;
+	*dynamicSmemSize = each;
 	return CUDA_SUCCESS;
 }
 
-/* Blocks of a cluster of the launch. */
+/* Blocks of a cluster of the launch; 0: it has none. */
 static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 	struct CUfunc_st **function, unsigned *blocks)
 {
 	CUresult ret = use(func, function);
-	uint64_t size = 1;
+	uint64_t size = 0;
 
 	if (ret)
 		return ret;
-	if (!config || !config->blockDimX || !config->blockDimY || !config->blockDimZ ||
+	if (!config || !config->gridDimX || !config->gridDimY || !config->gridDimZ ||
+		!config->blockDimX || !config->blockDimY || !config->blockDimZ ||
 		(config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++)
@@ -140,7 +143,7 @@ static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 			       config->attrs[i].value.clusterDim.y *
 			       config->attrs[i].value.clusterDim.z;
 	*blocks = (unsigned)size;
-	return size && size <= CLUSTER_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return size <= CLUSTER_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 CUresult cuOccupancyMaxActiveClusters(
@@ -158,12 +161,14 @@ CUresult cuOccupancyMaxActiveClusters(
 			&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
 	if (ret)
 		return ret;
-	*numClusters =
-		processors *
-		(int)resident(function,
-			(size_t)config->blockDimX * config->blockDimY * config->blockDimZ,
-			config->sharedMemBytes) /
-		(int)blocks;
+	/* Where no cluster is asked for none can be active. */
+	*numClusters = blocks ? processors *
+					(int)resident(function,
+						(size_t)config->blockDimX * config->blockDimY *
+							config->blockDimZ,
+						config->sharedMemBytes) /
+					(int)blocks
+			      : 0;
 	return CUDA_SUCCESS;
 }
 
@@ -177,6 +182,11 @@ CUresult cuOccupancyMaxPotentialClusterSize(
 	if (!ret && !clusterSize)
 		ret = CUDA_ERROR_INVALID_VALUE;
 	if (!ret)
-		*clusterSize = CLUSTER_MAX;
+		*clusterSize = resident(function,
+				       (size_t)config->blockDimX * config->blockDimY *
+					       config->blockDimZ,
+				       config->sharedMemBytes)
+				       ? CLUSTER_MAX
+				       : 0;
 	return ret;
 }

@@ -57,6 +57,20 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+	(void)device;
+	*flags = 0;
+	*active = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
+{
+	*version = 3020;
+	return context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
 	*context = current;

@@ -27,7 +27,7 @@ CUresult hand_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = 0; /* also where it fails, as natively */
 	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return context_missing();
 	status = capture_unsafe();
 	if (status)
 		return status;
@@ -44,6 +44,9 @@ CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 		*dptr = 0;
 	if (pPitch)
 		*pPitch = 0;
+	status = context_missing();
+	if (status)
+		return status;
 	if (!dptr || !pPitch || !WidthInBytes || !Height ||
 		(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -67,7 +70,7 @@ CUresult hand_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int
 		(flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return context_missing();
 	status = capture_unsafe();
 	return status ? status : managed_alloc(context->home, bytesize, flags, dptr);
 }
@@ -105,7 +108,7 @@ CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total)
 	if (total)
 		*total = 0;
 	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return context_missing();
 	if (!free || !total)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = memory_drain(context->device, &kept);

@@ -386,11 +386,13 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUresult status;
 
+	if (pp)
+		*pp = NULL;
+	status = context_missing();
+	if (status)
+		return status;
 	if (!pp || Flags & ~HOST_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!context_current())
-		return CUDA_ERROR_INVALID_CONTEXT;
-	*pp = NULL;
 	if (!bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (bytesize > SIZE_MAX / 2)
@@ -515,7 +517,9 @@ CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned
 	if (!pdptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	*pdptr = 0;
-	status = Flags ? CUDA_ERROR_INVALID_VALUE : host_reach((uintptr_t)p);
+	status = context_missing();
+	if (!status)
+		status = Flags ? CUDA_ERROR_INVALID_VALUE : host_reach((uintptr_t)p);
 	if (!status)
 		*pdptr = mirror_address((uintptr_t)p);
 	return status;

@@ -221,7 +221,10 @@ bool memory_inside(CUdeviceptr address, size_t bytes)
 		here = range.base + range.bytes - address;
 		if (bytes <= here)
 			return true;
-		/* Neighbours in mapped address ranges (VMM) may be copied as one. */
+		/* Neighbours in reserved address ranges (VMM) may be copied as one, but two
+		 * allocations are two whatever lies between them. */
+		if (!range.reserved)
+			return false;
 		address += here;
 		bytes -= here;
 	}

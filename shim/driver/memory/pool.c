@@ -42,6 +42,9 @@ struct piece {
 };
 
 #define POOL_BUCKETS 1024
+/* What NVIDIA's driver lets a pool grow to at most is not asked for; beyond this no address is.
+ */
+#define POOL_LARGEST (1ull << 47)
 /* A kept block may serve a request of half its size or more. */
 #define POOL_WASTE 2
 
@@ -300,6 +303,8 @@ CUresult hand_cuMemAllocFromPoolAsync(
 {
 	struct pool *from = pool_of(pool);
 
+	if (dptr)
+		*dptr = 0;
 	return from ? pool_alloc(from, dptr, bytesize, hStream) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -337,18 +342,40 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 
 /* ---- pools themselves ---- */
 
+/* INVALID_VALUE: there can be no such pool; NOT_SUPPORTED: not served. A location of no type is
+ * where managed memory has no preference. */
+static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
+{
+	const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+
+	if (!location || (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED))
+		return CUDA_ERROR_INVALID_VALUE;
+	switch ((int)location->type) {
+	case CU_MEM_LOCATION_TYPE_INVALID:
+		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		if (!device_of(location->id))
+			return CUDA_ERROR_INVALID_VALUE;
+		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	default: return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
 CUresult hand_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	struct pool *made;
+	CUresult status;
 
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-		poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+	status = location_check(&poolProps->location, poolProps->allocType);
+	if (status)
+		return status;
+	if (poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!device_of(poolProps->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
+	if (poolProps->maxSize > devices.at[poolProps->location.id].open.total_memory &&
+		poolProps->maxSize > POOL_LARGEST)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	made = pool_new(poolProps->location.id);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -488,11 +515,13 @@ CUresult hand_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 
 	if (!p || (count && !map))
 		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++)
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+			return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count; i++) {
 		bool own = map[i].location.id == p->device;
 
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			!device_of(map[i].location.id))
+		if (!device_of(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		/* Its own device always has it; others cannot (context.c: peers). */
 		if (!own && map[i].flags)
@@ -508,7 +537,8 @@ CUresult hand_cuMemPoolGetAccess(
 {
 	struct pool *p = pool_of(memPool);
 
-	if (!p || !flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (!p || !flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		!device_of(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = location->id == p->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 					   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -546,25 +576,10 @@ CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return CUDA_SUCCESS;
 }
 
-static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
-{
-	if (!location)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_of(location->id))
-		return CUDA_ERROR_INVALID_VALUE;
-	switch (type) {
-	case CU_MEM_ALLOCATION_TYPE_PINNED:
-		return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
-								     : CUDA_ERROR_NOT_SUPPORTED;
-	case CU_MEM_ALLOCATION_TYPE_MANAGED: return CUDA_ERROR_NOT_SUPPORTED;
-	default: return CUDA_ERROR_INVALID_VALUE;
-	}
-}
-
 CUresult hand_cuMemGetDefaultMemPool(
 	CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult status = location_check(location, type);
+	CUresult status = pool_out ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
 
 	return status ? status : hand_cuDeviceGetDefaultMemPool(pool_out, location->id);
 }
@@ -572,7 +587,7 @@ CUresult hand_cuMemGetDefaultMemPool(
 CUresult hand_cuMemGetMemPool(
 	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	CUresult status = location_check(location, type);
+	CUresult status = pool ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
 
 	return status ? status : hand_cuDeviceGetMemPool(pool, location->id);
 }
@@ -580,7 +595,8 @@ CUresult hand_cuMemGetMemPool(
 CUresult hand_cuMemSetMemPool(
 	CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-	CUresult status = location_check(location, type);
+	CUresult status =
+		pool_of(pool) ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
 
 	return status ? status : hand_cuDeviceSetMemPool(location->id, pool);
 }

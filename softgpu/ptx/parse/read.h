@@ -13,8 +13,7 @@ struct ptx_declaration {
 	struct ptx_word name;
 	uint32_t element, align, vector;
 	uint64_t bytes;
-	bool is_pred, is_unsized, has_align;
-	enum ptx_opaque opaque;
+	bool is_pred, is_opaque, is_unsized, has_align;
 	uint32_t range; /* name<range> */
 };
 
