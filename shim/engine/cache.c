@@ -42,22 +42,29 @@ static const unsigned char *key_of(const struct shim_call *call, uint32_t *bytes
 	return call->body + call->key_from;
 }
 
-/* A word at a time: keys of hundreds of bytes (cuBLASLt) are looked up at each call. */
+static uint64_t key_mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 32;
+}
+
+/* Two words at a time, into sums that do not wait for each other: keys of hundreds of bytes
+ * (cuBLASLt) are looked up at each call. */
 static uint64_t key_hash(const struct shim_call *call)
 {
-	uint64_t hash = 0xcbf29ce484222325u ^ call->op ^ (uint64_t)call->context << 16, word;
+	uint64_t hash = 0xcbf29ce484222325u ^ call->op ^ (uint64_t)call->context << 16;
+	uint64_t other = 0, word[2];
 	uint32_t bytes;
 	const unsigned char *key = key_of(call, &bytes);
 
 	for (; bytes >= sizeof(word); key += sizeof(word), bytes -= (uint32_t)sizeof(word)) {
-		memcpy(&word, key, sizeof(word));
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-		hash ^= hash >> 32;
+		memcpy(word, key, sizeof(word));
+		hash = key_mix(hash, word[0]);
+		other = key_mix(other, word[1]);
 	}
-	word = 0;
-	memcpy(&word, key, bytes);
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
+	memset(word, 0, sizeof(word));
+	memcpy(word, key, bytes);
+	return key_mix(key_mix(key_mix(hash, other), word[0]), word[1]);
 }
 
 /* With the lock held. */
