@@ -12,12 +12,10 @@ import argparse
 import os
 import sys
 
-from generator import (agent, api, descriptors, docs, forms, libraries, plain, procs, runtime, shim,
+from generator import (agent, api, docs, forms, libraries, plain, procs, runtime, shim,
                        text, unserved, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Who makes the files of a library, by its form.
-FORMS = {"plain": plain, "content": descriptors}
 # Types first; then what the libraries stand on; then each library that is there.
 FIRST = ("types.api", "vcuda.api", "cuda.api", "cudart.api")
 
@@ -57,7 +55,7 @@ def outputs(description):
     out.update(shim.maps(description))
     out.update(runtime.files(description))
     for family, one in description.libraries.items():
-        out.update(FORMS[one.form].files(description, family))
+        out.update(plain.files(description, family))
     out.update(libraries.files(description))
     out.update(unserved.files(description))
     out.update(forms.files(description))

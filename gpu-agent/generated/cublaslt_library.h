@@ -37,8 +37,6 @@ const struct serve_entry *cublaslt_serve_find(uint16_t op);
 extern const struct plain_library cublaslt_plain; /* its stanza's */
 
 /* Written by hand in gpu-agent/worker/libraries/cublaslt. */
-CUresult serve_cublasLtMatmul(struct worker *w, struct request *r);
-CUresult serve_cublasLtMatrixTransform(struct worker *w, struct request *r);
 CUresult serve_cublasLtMatmulAlgoGetHeuristic(struct worker *w, struct request *r);
 CUresult serve_cublasLtMatmulAlgoCheck(struct worker *w, struct request *r);
 CUresult serve_cublasLtMatmulAlgoGetIds(struct worker *w, struct request *r);

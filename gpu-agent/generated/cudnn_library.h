@@ -32,13 +32,12 @@ static inline const struct cudnn_library *cudnn_library_of(const struct agent_co
 		sizeof(struct cudnn_library));
 }
 
-extern const struct plain_library cudnn_plain; /* its stanza's */
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cudnn_serve_find(uint16_t op);
+extern const struct plain_library cudnn_plain; /* its stanza's */
 
-/* Those written by hand. */
+/* Written by hand in gpu-agent/worker/libraries/cudnn. */
 struct library_frame;
-CUresult serve_cudnnCreate(struct worker *w, struct request *r);
 int run_cudnnBackendExecute(struct library_frame *f);
 int run_cudnnSetDropoutDescriptor(struct library_frame *f);
 int run_cudnnGetRNNWeightParams(struct library_frame *f);
@@ -46,5 +45,6 @@ int run_cudnnCTCLoss(struct library_frame *f);
 int run_cudnnGetCTCLossWorkspaceSize(struct library_frame *f);
 int run_cudnnGetRNNLinLayerMatrixParams(struct library_frame *f);
 int run_cudnnGetRNNLinLayerBiasParams(struct library_frame *f);
+CUresult serve_cudnnCreate(struct worker *w, struct request *r);
 
 #endif

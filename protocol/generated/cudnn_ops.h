@@ -8,8 +8,6 @@
 #define VCUDA_PROTOCOL_GENERATED_CUDNN_OPS_H
 
 enum cudnn_op {
-	OP_cudnnCreate = 2498,
-	OP_cudnnDestroy = 2499,
 	OP_cudnnBackendExecute = 2100,
 	OP_cudnnTransformTensor = 2101,
 	OP_cudnnTransformTensorEx = 2102,
@@ -98,6 +96,8 @@ enum cudnn_op {
 	OP_cudnnRNNForwardTrainingEx = 2185,
 	OP_cudnnRNNBackwardDataEx = 2186,
 	OP_cudnnRNNBackwardWeightsEx = 2187,
+	OP_cudnnCreate = 2498,
+	OP_cudnnDestroy = 2499,
 };
 
 #endif

@@ -12,11 +12,12 @@ from .errors import ApiError
 
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host",
-         "scalar", "result", "info", "each", "ints", "perf", "fills", "varying")
+         "scalar", "result", "info", "each", "ints", "perf", "fills", "varying",
+         "aligned", "value")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
            "as", "answers", "no_context", "straight", "opaque", "old", "proc", "wide", "slow", "waits",
-           "overtakes", "aside", "stages", "captured")
+           "overtakes", "aside", "stages", "requires", "captured")
 
 # What a capture says to a call, before anything else about it is looked at.
 CAPTURED = ("node", "never", "unsafe", "own")
@@ -182,7 +183,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying)\b(?!\s*[,)])", text)
+    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying|aligned|value)\b(?!\s*[,)])", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()
@@ -215,7 +216,7 @@ def parse_options(text, where):
         text = text[match.end():]
         if text.startswith("("):
             end = closing(text, 0)
-            value = text[1:end] if name in ("as", "overtakes", "stages") else text[1:end].replace(" ", "")
+            value = text[1:end] if name in ("as", "overtakes", "stages", "requires") else text[1:end].replace(" ", "")
             value, text = " ".join(value.split()), text[end + 1:]
         options[name] = value
         text = text.strip()
@@ -415,7 +416,7 @@ def check_param(api, entry, param, where):
     if param.mark in ("new", "gone", "host"):
         return
     if is_content(entry):
-        return  # generator/descriptors.py looks at them
+        return  # generator/items.py looks at them
     if entry.library and (entry.hand("agent") or param.mark or
                           param.base == entry.library.handle):
         return

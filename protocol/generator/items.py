@@ -1,55 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library of form content (cuDNN): one on the agent whose calls carry descriptors by content, as a
-sequence of items (protocol/libraries/items.h) that both ends read in the order of the parameters.  Made
-here: stubs for each major, prototypes, the agent's function table and what calls it.
+"""Calls whose arguments travel as items (protocol/libraries/items.h), which both ends read in the order of
+the parameters: the stub puts each with shim/libraries/common/items.h, the serve function gets it with
+gpu-agent/worker/libraries/common/items.h.
 """
-from . import library, plain, text
-from .agent import functions_list, library_flags, library_opened, members, opener
-from .api import ApiError, abis
-from .shim import version_map
+from . import library, text
+from .agent import library_flags
+from .api import ApiError, split_top
 
-F, MAJORS = "", ()  # the family that files() makes, and its majors
 # How a number travels: representation -> the word that names it in library_put_… and library_get_….
 NUMBERS = {"i32": "int", "u32": "int", "enum": "int", "i64": "long", "u64": "long",
            "f32": "float", "f64": "double"}
 
 
-def files(api, family):
-    global F, MAJORS
-    F, MAJORS = family, api.libraries[family].majors
-    out = {
-        f"{F}_ops.h": ops_header(api),
-        f"{F}_api.h": api_header(api),
-        f"{F}_wire.h": plain.wire_header(api, F),
-        f"{F}_hand.h": hand_header(api),
-        f"{F}_library.h": library_header(api),
-        f"{F}_library.c": library_source(api),
-        f"{F}_library.inc": functions_list(offered(api), f"lib{F}"),
-        f"{F}_serve.c": serve_source(api),
-    }
-    out[f"{F}_stubs.c"] = stubs(api)
-    for major in MAJORS:
-        out[f"lib{F}{major}.map"] = version_map(
-            f"lib{F}.so.{major}", {e.name for e in api.of(F) if major in abis(e)})
-    return out
-
-
-def crossing(api):
-    return [e for e in api.of(F) if e.op]
-
-
-def items(api):
-    """What crosses as a sequence of items: not what makes or ends a handle."""
-    return [e for e in crossing(api) if not plain.is_framed(e)]
-
-
-def is_handle(param):
-    return param.type.strip() == f"{F}Handle_t"
-
-
 def descriptor_kind(api, param):
     kind = api.types.get(param.base)
     return kind.kind if kind and kind.wire == "descriptor" else ""
+
+
+def is_items(api, entry):
+    """Whether the call travels as items: all of form content but what makes or ends a handle, and what has a
+    descriptor."""
+    if not entry.op or any(p.mark in ("new", "gone") for p in entry.params):
+        return False
+    return entry.library.form == "content" or not library.by_hand(entry) and \
+        any(descriptor_kind(api, p) for p in entry.params)
 
 
 def number(api, entry, param):
@@ -59,137 +33,51 @@ def number(api, entry, param):
     return NUMBERS[kind.wire]
 
 
-def items_of(entry):
-    return [p.declaration for p in entry.params] or ["void"]
+def is_stream(api, param):
+    kind = api.types.get(param.base)
+    return kind and kind.wire == "stream" and not param.stars
 
 
-def by_hand(entry):
-    return not library.is_made(entry) and (entry.verb == "local" or entry.hand("shim"))
-
-
-def ops_header(api):
-    first, last = api.ops[F]
-    out = text.head(f"Opcodes of {F}.api: {first} to {last}.",
-                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_OPS_H")
-    out += f"\nenum {F}_op {{\n"
-    out += "".join(f"\tOP_{e.name} = {e.op},\n" for e in crossing(api))
-    return out + "};\n\n#endif\n"
-
-
-def api_header(api):
-    out = text.head(f"The functions that lib{F} exports; no header of NVIDIA's is needed.  What only\n"
-                    f"8 has, or only 9, is declared in any case.",
-                    f"VCUDA_PROTOCOL_GENERATED_{F.upper()}_API_H", [f'"protocol/libraries/{F}.h"'])
-    out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
-    for e in api.of(F):
-        if e.declared():
-            out += text.prototype(e.result, e.name, items_of(e)) + "\n"
-    return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
-
-
-def hand_header(api):
-    out = text.head(f"What shim/libraries/{F}/ writes by hand.",
-                    f"VCUDA_SHIM_GENERATED_{F.upper()}_HAND_H", [f'"protocol/libraries/{F}.h"'])
-    out += f"\nextern const struct library_front {F}_front; /* its stanza's */\n"
-    for e in api.of(F):
-        if by_hand(e) and e.verb != "refused":
-            out += "\n" + text.prototype(e.result, f"hand_{e.name}", items_of(e))
-    return out + "\n\n#endif\n"
-
-
-def put_lines(api, entry):
-    """What the stub puts into the call, in the order of the parameters."""
-    lines = []
-    for p in entry.params:
-        n, kind = p.name, descriptor_kind(api, p)
-        if is_handle(p):
-            continue
-        if p.mark == "each":
-            put = ["put_each", n, p.size, kind]
-        elif kind:
-            put = ["put_descriptor", n, kind]
-        elif p.mark == "device":
-            put = ["put_device", n]
-        elif p.mark in ("scalar", "ints"):
-            put = [f"put_{p.mark}", n, p.size]
-        elif p.mark in ("out", "out?"):
-            put = ["out" if p.mark == "out" else "out_maybe", n, f"sizeof(*{n})"]
-        elif p.mark == "perf":
-            put = ["list", n, p.size, f"sizeof(*{n})"]
-        else:
-            word = number(api, entry, p)
-            cast = {"int": "(uint32_t)", "long": "(uint64_t)"}.get(word, "")
-            put = [f"put_{word}", f"{cast}{n}"]
-        lines.append(text.wrap(f"\tlibrary_{put[0]}(", ["&items"] + put[1:], ");"))
-    return lines
+def put_of(api, entry, p):
+    """[function, its arguments behind the call] that puts one parameter."""
+    n, kind = p.name, descriptor_kind(api, p)
+    if p.mark == "each":
+        return ["put_each", n, p.size, kind]
+    if kind:
+        return ["put_descriptor", n, kind]
+    if p.mark in ("aligned", "device", "value"):
+        more = [f"sizeof(*{n})"] if p.mark == "value" else [p.size or "NULL"] if p.mark == "aligned" else []
+        return [f"put_{p.mark}", n] + more
+    if p.mark == "scalar" and "," in p.size:
+        size, place, *beside = split_top(p.size)
+        return ["put_placed", f"{beside[0]} ? {n} : NULL" if beside else n, size,
+                place.replace("mode", "items.mode"), "true" if beside else "false"]
+    if p.mark in ("scalar", "ints"):
+        return [f"put_{p.mark}", n, p.size]
+    if p.mark in ("out", "out?"):
+        return ["out" if p.mark == "out" else "out_maybe", n, f"sizeof(*{n})"]
+    if p.mark == "perf":
+        return ["list", n, p.size, f"sizeof(*{n})"]
+    if is_stream(api, p):
+        return ["put_stream", n]
+    word = number(api, entry, p)
+    return [f"put_{word}", {"int": "(uint32_t)", "long": "(uint64_t)"}.get(word, "") + n]
 
 
 def stub(api, entry):
-    handle = next(p.name for p in entry.params if is_handle(p))
-    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, items_of(entry), "\n{\n")
+    handle = next(p.name for p in entry.params if library.is_handle(entry, p))
+    out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     out += "\tstruct library_items items;\n\n"
     out += text.wrap("\tlibrary_begin(", [
-        "&items", f"&{F}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
+        "&items", f"&{entry.family}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
         f"LIBRARY_{entry.verb.upper()}", handle], ");") + "\n"
-    out += "\n".join(put_lines(api, entry)) + "\n"
+    for p in entry.params:
+        if not library.is_handle(entry, p):
+            function, *args = put_of(api, entry, p)
+            out += text.wrap(f"\tlibrary_{function}(", ["&items"] + args, ");") + "\n"
+    if entry.has("requires"):
+        out += text.wrap("\tlibrary_require(", ["&items", entry.options["requires"]], ");") + "\n"
     return out + "\treturn library_send(&items);\n}\n"
-
-
-def stubs(api):
-    out = text.head(
-        f"The functions that lib{F} exports, compiled for each major\n"
-        f"(shim/libraries/common/stub.h says what a row is).  What crosses is put together with\n"
-        f"shim/libraries/common/items.h; what is local goes to hand_NAME in shim/libraries/{F}/.", None,
-        ["<stddef.h>", ""] +
-        sorted(text.includes(*(f"{F}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
-               ['"protocol/wire/handle.h"', f'"shim/libraries/{F}/{F}.h"',
-                '"shim/libraries/common/stub.h"']))
-    out += "\n" + plain.front(api, F) + text.by_major([(abis(e), stub_of(api, e)) for e in api.of(F)
-                                 if e.verb != "refused"])
-    return out + text.refusals([(e, e.name) for e in api.of(F) if e.verb == "refused"],
-                               lambda e, n: text.row("REFUSED", F, e.result, n) + "\n")
-
-
-def stub_of(api, e):
-    if library.is_made(e):
-        return "\n" + plain.local_stub(e)
-    if plain.is_framed(e):
-        return f"\n/* {e.verb} {e.op} */\n" + plain.stub(api, e)
-    if not by_hand(e):
-        return f"\n/* {e.verb} {e.op} */\n" + stub(api, e)
-    form = "STUB_TOLD" if e.result == f"{F}Status_t" else "STUB"
-    return text.row(form, F, e.result, e.name, f"hand_{e.name}", text.grouped(items_of(e)),
-                    text.grouped(p.name for p in e.params)) + "\n"
-
-
-def offered(api):
-    """What the agent asks of the library."""
-    return [e for e in api.of(F) if e.verb != "refused"]
-
-
-def library_header(api):
-    out = text.head(f"The agent's lib{F}, opened at run time: its functions by name.",
-                    f"VCUDA_AGENT_GENERATED_{F.upper()}_LIBRARY_H",
-                    ['"common/error.h"', '"gpu-agent/probe/library.h"', '"gpu-agent/worker/worker.h"'] + text.includes(f"{F}_api.h"))
-    out += f"\nstruct {F}_library {{\n\tvoid *library;\n" + members(f"{F}_library.inc")
-    out += "};\n\n" + library_opened(F)
-    out += f"extern const struct plain_library {F}_plain; /* its stanza's */\n"
-    out += "/* As serve_find, for this family's opcodes. */\n"
-    out += f"const struct serve_entry *{F}_serve_find(uint16_t op);\n\n"
-    out += "/* Those written by hand. */\nstruct library_frame;\n"
-    for e in crossing(api):
-        if e.hand("agent"):
-            out += f"CUresult serve_{e.name}(struct worker *w, struct request *r);\n" \
-                if plain.is_framed(e) else f"int run_{e.name}(struct library_frame *f);\n"
-    return out + "\n#endif\n"
-
-
-def library_source(api):
-    out = text.head(f"Opens a lib{F}.", None,
-                    ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
-                     *text.includes(f"{F}_library.h")])
-    return out + opener(f"{F}_library", f"{F}_library.inc",
-                        api.libraries[F].needs, f"lib{F}")
 
 
 def get_of(api, entry, p):
@@ -199,7 +87,12 @@ def get_of(api, entry, p):
         return f"const {p.base} *", f"(const {p.base} *)", "each", [p.size, kind]
     if kind:
         return p.base + " ", "", "descriptor", [kind]
-    if p.mark in ("device", "scalar"):
+    if p.mark == "value":
+        return f"const {p.base} *", "", p.mark, [f"sizeof({p.base})"]
+    if p.mark == "scalar" and "," in p.size:
+        _, place, *beside = split_top(p.size)
+        return "void *", "", "placed", [place.replace("mode", "f->mode"), "true" if beside else "false"]
+    if p.mark in ("aligned", "device", "scalar"):
         return ("int *" if p.base in ("int", "int32_t") else "void *"), "", p.mark, []
     if p.mark in ("out", "out?"):
         return f"{p.base} *", "", "out", []
@@ -222,15 +115,22 @@ def get_line(api, entry, p):
     return text.wrap(f"{head}library_get_{function}(", ["f"] + args, ");") + "\n"
 
 
+def argument(api, entry, p):
+    return "f->handle" if library.is_handle(entry, p) else "f->stream" if is_stream(api, p) else p.name
+
+
 def serve_one(api, entry):
     out = text.prototype("static int", f"run_{entry.name}", ["struct library_frame *f"], "\n{\n")
-    out += f"\tconst struct {F}_library *l = f->library;\n"
+    out += f"\tconst struct {entry.family}_library *l = f->library;\n"
     for p in entry.params:
-        if not is_handle(p):
+        if argument(api, entry, p) == p.name:
             out += get_line(api, entry, p)
-    out += "\n" + text.wrap("\tif (library_stop(", ["f", f"!l->{entry.name}", f'"{entry.name}"'], "))",
-                            "\t\t    ") + "\n\t\treturn f->status;\n"
-    args = ["f->handle" if is_handle(p) else p.name for p in entry.params]
+    out += "\n"
+    if entry.has("requires"):
+        out += text.wrap("\tlibrary_require(", ["f", entry.options["requires"]], ");") + "\n"
+    out += text.wrap("\tif (library_stop(", ["f", f"!l->{entry.name}", f'"{entry.name}"'], "))",
+                     "\t\t    ") + "\n\t\treturn f->status;\n"
+    args = [argument(api, entry, p) for p in entry.params]
     return out + text.wrap(f"\treturn l->{entry.name}(", args, ");") + "\n}\n\n"
 
 
@@ -244,29 +144,22 @@ def answered(entry):
     return f"LIBRARY_ANSWER({sum(p.mark in ('out', 'out?') for p in entry.params)})"
 
 
-def serve_source(api):
-    first = api.ops[F][0]
-    out = text.head(
-        f"What calls the agent's lib{F}: each gets the call's items in the order in which the stub\n"
-        "put them (gpu-agent/worker/libraries/common/items.h), refuses once, and calls.", None,
-        ['"gpu-agent/worker/libraries/common/items.h"', f'"gpu-agent/worker/libraries/{F}/{F}.h"',
-         '"gpu-agent/worker/worker.h"'] +
-        text.includes(*(f"{F}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
-    every = items(api)
-    out += plain.glue(api, F)
-    named = [e for e in crossing(api) if plain.is_framed(e)]
-    out += "".join(plain.serve_one(api, e) for e in named if not e.hand("agent"))
-    out += "".join(serve_one(api, e) for e in every if not e.hand("agent"))
-    out += "static const library_run runs[] = {\n"
+def row(entry, first):
+    return text.wrap(f"\t[OP_{entry.name} - {first}] = {{",
+                     [f"OP_{entry.name}", "sizeof(struct library_body)", answered(entry),
+                      library_flags(entry), "serve_items", f'"{entry.name}"'], "},", "\t\t") + "\n"
+
+
+def runs(family, entries, first):
+    """What calls the library, by opcode, and the function that serves all of them."""
+    out = "static const library_run runs[] = {\n"
     out += "".join(text.wrap(f"\t[OP_{e.name} - {first}] =", [f"run_{e.name}"], ",") + "\n"
-                   for e in every)
-    out += "};\n\n"
-    out += plain.function("CUresult", "serve_items", ["struct worker *w", "struct request *r"],
-                          f"\treturn library_serve(w, r, &{F}_plain, runs[r->header.op - {first}]);\n")
-    out += "static const struct serve_entry entries[] = {\n"
-    for e in every:
-        out += text.wrap(f"\t[OP_{e.name} - {first}] = {{",
-                         [f"OP_{e.name}", "sizeof(struct library_body)", answered(e),
-                          library_flags(e), "serve_items", f'"{e.name}"'], "},", "\t\t") + "\n"
-    out += "".join(plain.row(e, first) for e in named)
-    return out + "};\n\n" + library.finder(F, first)
+                   for e in entries)
+    return out + f"""}};
+
+static CUresult serve_items(struct worker *w, struct request *r)
+{{
+	return library_serve(w, r, &{family}_plain, runs[r->header.op - {first}]);
+}}
+
+"""

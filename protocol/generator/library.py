@@ -182,8 +182,9 @@ def exports(api, family, major):
 
 def offered(api, family):
     """What the agent asks of the library: all that crosses, and what sets a handle's state."""
-    return [e for e in api.of(family)
-            if e.verb != "refused" and (e.op or e.result.endswith("Status_t"))]
+    one = api.libraries[family]
+    return [e for e in api.of(family) if e.verb != "refused" and
+            (e.op or e.result.endswith("Status_t") or one.form == "content")]
 
 
 def library_header(api, family):
@@ -196,9 +197,14 @@ def library_header(api, family):
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
     out += f"extern const struct plain_library {family}_plain; /* its stanza's */\n"
-    hand = [e for e in crossing(api, family) if by_hand(e)]
+    hand = [e for e in crossing(api, family) if e.hand("agent")]
     out += f"\n/* Written by hand in gpu-agent/worker/libraries/{family}. */\n" if hand else ""
+    content = api.libraries[family].form == "content"
+    out += "struct library_frame;\n" if content else ""
     for e in hand:
+        if content and not any(p.mark == "new" for p in e.params):
+            out += text.prototype("int", f"run_{e.name}", ["struct library_frame *f"]) + "\n"
+            continue
         out += text.prototype("CUresult", f"serve_{e.name}",
                               ["struct worker *w", "struct request *r"]) + "\n"
     return out + "\n#endif\n"

@@ -7,7 +7,7 @@ A call's body is struct library_state, then what the call is learned by (all tha
 the rest: what is varying, scalars and device addresses.  Its answer is struct library_reply, then
 what comes back.
 """
-from . import library, text
+from . import items, library, text
 from .agent import library_flags
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
@@ -31,11 +31,11 @@ def is_hand(entry):
     return entry.hand("shim") or entry.hand("agent")
 
 
-def is_framed(entry):
+def is_framed(api, entry):
     """Whether its frame is one of these, and what makes it is generated."""
-    if entry.library.form == "content":
-        return marked(entry, "new") or marked(entry, "gone")
-    return not is_hand(entry)
+    if items.is_items(api, entry):
+        return False
+    return marked(entry, "new") or marked(entry, "gone") or not is_hand(entry)
 
 
 def made_by(api, family, mark):
@@ -85,7 +85,7 @@ def wire_header(api, family):
         ["<stdint.h>", "", f'"protocol/libraries/{family}.h"', '"protocol/libraries/plain.h"'])
     first = {}
     for e in crossing(api, family):
-        if not is_framed(e):
+        if not is_framed(api, e):
             continue
         key, rest = fields(api, e)
         body = [Field("state", "struct library_state", 32, 8)] + key + rest
@@ -116,8 +116,7 @@ def word(one, name):
 
 def has_descriptors(api, family):
     """Whether calls of the library carry descriptors by content."""
-    return any(api.types[p.base].wire == "descriptor" for e in api.of(family) if e.op
-               for p in e.params if p.base in api.types)
+    return any(items.descriptor_kind(api, p) for e in api.of(family) if e.op for p in e.params)
 
 
 def hooks(one, suffix, names):
@@ -140,6 +139,7 @@ def front(api, family):
     out += f"\t.says = {one.says},\n" if one.says else ""
     out += hooks(one, "", ("explain", "answered", "program", "element"))
     out += f"\t.descriptor = {family}_put_descriptor,\n" if has_descriptors(api, family) else ""
+    out += "" if made_by(api, family, "gone").op else "\t.major = VCUDA_ABI,\n"
     out += statuses(one, "\t")
     kept = [f"[{i}] = {value}" for i, value in enumerate(one.kept.values()) if value]
     out += text.wrap("\t.kept = {", kept, "},") + "\n" if kept else ""
@@ -258,16 +258,20 @@ def stub_of(api, e, name):
     wide = name != e.name
     if library.is_made(e):
         return "\n" + local_stub(e)
-    if e.op and not is_hand(e):
-        return f"\n/* {e.verb} {e.op} */\n" + (library.wide_stub(e) if wide else stub(api, e))
-    return text.row("STUB", "library", e.result, name, f"hand_{e.name}",
+    if e.op and not e.hand("shim"):
+        made = library.wide_stub(e) if wide else \
+            items.stub(api, e) if items.is_items(api, e) else stub(api, e)
+        return f"\n/* {e.verb} {e.op} */\n" + made
+    told = "program" in e.library.hooks and e.result.endswith("Status_t")
+    return text.row("STUB_TOLD" if told else "STUB", e.family if told else "library", e.result, name,
+                    f"hand_{e.name}",
                     text.grouped(library.items_of(e, wide) or ["void"]),
                     text.grouped(p.name for p in e.params)) + "\n"
 
 
 def refused_function(family, entries):
     """What the rows of REFUSED answer by."""
-    if not any(e.verb == "refused" for e in entries):
+    if "explain" in entries[0].library.hooks or not any(e.verb == "refused" for e in entries):
         return ""
     return f"\n#define {family}_refused(call, name, why) front_refused(&{family}_front, call, name, why)\n"
 
@@ -279,7 +283,8 @@ def stubs(api, family):
         None, ["<stddef.h>", ""] + sorted(text.includes(
             *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
             ['"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
-             '"shim/libraries/common/stub.h"']))
+             '"shim/libraries/common/stub.h"'] +
+            ([f'"shim/libraries/{family}/{family}.h"'] if has_descriptors(api, family) else [])))
     every = library.wide_exported(api.of(family))
     out += "\n" + front(api, family) + text.by_major(
         [(abis(e) if abis(e) != list(e.majors) else (0, 0), stub_of(api, e, n)) for e, n in every
@@ -469,7 +474,7 @@ def answered(e):
 
 
 def row(e, first):
-    half = "serve" if is_hand(e) else "run"
+    half = "serve" if is_hand(e) and not marked(e, "gone") else "run"
     return text.wrap(f"\t[OP_{e.name} - {first}] = {{",
                      [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", answered(e), flags(e),
                       f"{half}_{e.name}", f'"{e.name}"'], "},", "\t\t") + "\n"
@@ -477,14 +482,19 @@ def row(e, first):
 
 def serve_source(api, family):
     first = api.ops[family][0]
+    every = crossing(api, family)
+    sent = [e for e in every if items.is_items(api, e)]
+    rooms = ['"gpu-agent/worker/libraries/common/items.h"',
+             f'"gpu-agent/worker/libraries/{family}/{family}.h"'] if sent else []
     out = text.head(
-        f"Serve functions of {family}.api, over gpu-agent/worker/libraries/common/plain.h.", None,
-        ["<string.h>", "", '"gpu-agent/worker/libraries/common/plain.h"',
+        f"Serve functions of {family}.api, over gpu-agent/worker/libraries/common/.", None,
+        ["<string.h>", "", '"gpu-agent/worker/libraries/common/plain.h"', *rooms,
          '"gpu-agent/worker/warm.h"'] +
         text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
-    every = crossing(api, family)
     out += glue(api, family)
-    out += "".join(serve_one(api, e) for e in every if not is_hand(e))
+    out += "".join(serve_one(api, e) for e in every if is_framed(api, e) and not e.hand("agent"))
+    out += "".join(items.serve_one(api, e) for e in sent if not e.hand("agent"))
+    out += items.runs(family, sent, first) if sent else ""
     out += "static const struct serve_entry entries[] = {\n"
-    out += "".join(row(e, first) for e in every)
+    out += "".join((items.row if e in sent else row)(e, first) for e in every)
     return out + "};\n\n" + library.finder(family, first)

@@ -4,8 +4,7 @@
  * NVIDIA's is needed to build), and its frames.
  *
  * A descriptor is content, never a name: it lives in the app, in the bytes of NVIDIA's own
- * struct, and travels whole with each call.  A frame has what changes from call to call first
- * (stream, addresses), then what the call is known by.
+ * struct, and travels whole with each call.
  */
 #ifndef VCUDA_PROTOCOL_LIBRARIES_CUBLASLT_H
 #define VCUDA_PROTOCOL_LIBRARIES_CUBLASLT_H
@@ -14,6 +13,7 @@
 #include <stdio.h>
 
 #include "protocol/libraries/cublas.h"
+#include "protocol/libraries/items.h"
 
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct {
@@ -249,7 +249,44 @@ _Static_assert(sizeof(struct cublaslt_preference) == 48, "");
 		.special_values = 0xffff,                                                      \
 	}
 
-/* ---- frames ---- */
+/* ---- descriptors as items (protocol/libraries/items.h) ---- */
+
+/* The words of each: struct cublaslt_layout, struct cublaslt_matmul_words, struct
+ * cublaslt_transform. */
+enum cublaslt_item {
+	CUBLASLT_ITEM_LAYOUT = 1,
+	CUBLASLT_ITEM_MATMUL = 2,
+	CUBLASLT_ITEM_TRANSFORM = 3,
+};
+
+/* The varying part has the addresses that are not NULL: in the order of enum cublaslt_pointer,
+ * then that of the emulation. */
+struct cublaslt_matmul_words {
+	struct cublaslt_matmul desc;
+	uint8_t alignments[CUBLASLT_POINTERS]; /* library_alignment() of each */
+	uint8_t bit_count;		       /* the same of the emulation's */
+	uint8_t reserved[3];
+	struct cublaslt_emulation emulation; /* where there is one; its bit_count is 0 */
+};
+_Static_assert(sizeof(struct cublaslt_matmul_words) == 160, "");
+
+/* Where alpha and beta lie, by a descriptor's pointer mode. */
+static inline enum library_place cublaslt_alpha(int32_t mode)
+{
+	return mode == CUBLASLT_POINTER_MODE_HOST ? LIBRARY_HOST : LIBRARY_DEVICE;
+}
+
+static inline enum library_place cublaslt_beta(int32_t mode)
+{
+	switch (mode) {
+	case CUBLASLT_POINTER_MODE_HOST:
+	case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST: return LIBRARY_HOST;
+	case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_ZERO: return LIBRARY_NOWHERE;
+	default: return LIBRARY_DEVICE;
+	}
+}
+
+/* ---- frames of what is asked about algorithms ---- */
 
 enum cublaslt_matrix { CUBLASLT_A, CUBLASLT_B, CUBLASLT_C, CUBLASLT_D, CUBLASLT_MATRICES };
 
@@ -265,44 +302,11 @@ _Static_assert(sizeof(struct cublaslt_problem) == 376, "");
 
 #define CUBLASLT_ALGO_WORDS 8
 
-struct wire_cublasLtMatmul {
-	uint64_t stream;
-	uint64_t matrix[CUBLASLT_MATRICES];
-	uint64_t workspace;
-	uint64_t alpha[2], beta[2]; /* bytes of the scale type, or an address first */
-	uint64_t pointers[CUBLASLT_POINTERS];
-	uint64_t bit_count; /* emulation */
-	/* What it is learned by begins here. */
-	struct cublaslt_problem problem;
-	uint64_t workspace_bytes;
-	/* cublaslt_alignment() of matrices, workspace and pointers, then whether D lies where C
-	 * does: an algorithm that took one address may refuse another. */
-	uint8_t alignments[CUBLASLT_MATRICES + 1 + CUBLASLT_POINTERS + 7];
-	uint64_t has_algo; /* 0: the library chooses */
-	uint64_t algo[CUBLASLT_ALGO_WORDS];
-};
-_Static_assert(sizeof(struct wire_cublasLtMatmul) % 8 == 0, "");
-#define KEY_FROM_cublasLtMatmul ((uint32_t)offsetof(struct wire_cublasLtMatmul, problem))
-
-struct wire_cublasLtMatrixTransform {
-	uint64_t stream;
-	uint64_t matrix[3];
-	uint64_t alpha[2], beta[2];
-	/* What it is learned by begins here. */
-	uint32_t major;
-	uint32_t layouts;
-	struct cublaslt_transform desc;
-	struct cublaslt_layout layout[3];
-	uint8_t alignments[8];
-};
-#define KEY_FROM_cublasLtMatrixTransform                                                       \
-	((uint32_t)offsetof(struct wire_cublasLtMatrixTransform, major))
-
 /* The answers of the calls below are kept, refusals too, unless they are LIBRARY_PASSING. */
 struct wire_cublasLtMatmulAlgoGetHeuristic {
 	struct cublaslt_problem problem;
 	struct cublaslt_preference preference;
-	uint8_t pointers[CUBLASLT_POINTERS]; /* cublaslt_alignment() of each */
+	uint8_t pointers[CUBLASLT_POINTERS]; /* library_alignment() of each */
 	uint32_t wanted;
 	uint64_t algo[CUBLASLT_ALGO_WORDS]; /* of a search that is limited by it */
 };
@@ -394,11 +398,5 @@ struct wire_cublasLtHeuristicsCacheSetCapacity {
 struct wire_cublasLtHeuristicsCacheSetCapacity_reply {
 	struct library_reply first;
 };
-
-/* How an address is aligned, as algorithms see it: 0 for none, else 1 + log2, 9 at most. */
-static inline uint8_t cublaslt_alignment(uint64_t address)
-{
-	return !address ? 0 : (uint8_t)(1 + __builtin_ctzll(address | 256));
-}
 
 #endif

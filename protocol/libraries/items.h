@@ -13,7 +13,9 @@
  *	    from call to call is the varying part's next item.
  *	    Several descriptors: how many runs of equal ones; for each run its length and the
  *	    descriptor.
- *	    An object of the program's memory: its words (0: NULL), then it.
+ *	    An object of the program's memory: how many words it has (0: NULL), then it.
+ *	    How one address is aligned, and whether it is another argument: bits 0 to 7
+ *	    library_alignment(), bit 8.
  *	    ints of a cached call: their count and the ints.
  * varying: 8-byte words.
  *	    An address: one, 0 for NULL. A scalar: one, or two where it is larger.
@@ -54,5 +56,18 @@ struct library_answer {
 };
 #define LIBRARY_ANSWER(outs) (sizeof(struct library_reply) + 8u * (outs))
 #define LIBRARY_LIST_FROM LIBRARY_ANSWER(1) /* an answer with a list has one number */
+
+/* Where a scalar lies whose descriptor has a pointer mode; its item has two words. */
+enum library_place {
+	LIBRARY_NOWHERE, /* it is not looked at */
+	LIBRARY_HOST,
+	LIBRARY_DEVICE,
+};
+
+/* How an address is aligned, as algorithms see it: 0 for none, else 1 + log2, 9 at most. */
+static inline uint8_t library_alignment(uint64_t address)
+{
+	return !address ? 0 : (uint8_t)(1 + __builtin_ctzll(address | 256));
+}
 
 #endif

@@ -19,17 +19,6 @@ cublasStatus_t hand_cublasLtGetProperty(libraryPropertyType type, int *value);
 cublasStatus_t hand_cublasLtHeuristicsCacheGetCapacity(size_t *capacity);
 cublasStatus_t hand_cublasLtHeuristicsCacheSetCapacity(size_t capacity);
 unsigned hand_cublasLtDisableCpuInstructionsSetMask(unsigned mask);
-cublasStatus_t hand_cublasLtMatmul(cublasLtHandle_t lightHandle,
-		cublasLtMatmulDesc_t computeDesc, const void *alpha, const void *A,
-		cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc,
-		const void *beta, const void *C, cublasLtMatrixLayout_t Cdesc, void *D,
-		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo, void *workspace,
-		size_t workspaceSizeInBytes, cudaStream_t stream);
-cublasStatus_t hand_cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
-		cublasLtMatrixTransformDesc_t transformDesc, const void *alpha, const void *A,
-		cublasLtMatrixLayout_t Adesc, const void *beta, const void *B,
-		cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc,
-		cudaStream_t stream);
 cublasStatus_t hand_cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t matLayout,
 		size_t size, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
 cublasStatus_t hand_cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout,

@@ -15,6 +15,7 @@
 #include "shim/generated/cublaslt_hand.h"
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
+#include "shim/libraries/cublaslt/cublaslt.h"
 
 static int missing;
 const struct library_front cublaslt_front = {
@@ -24,6 +25,8 @@ const struct library_front cublaslt_front = {
 	.logged_once = &missing,
 	.pointer_mode = LIBRARY_NO_WORD,
 	.on_host = LIBRARY_NO_WORD,
+	.descriptor = cublaslt_put_descriptor,
+	.major = VCUDA_ABI,
 	.statuses = {.handle = 1, .memory = 3, .lost = 13, .missing = 1, .invalid = 7,
 		.unsupported = 15, .internal = 14, .architecture = 8, .mapping = 11},
 };
@@ -60,20 +63,66 @@ STUB(library, cublasStatus_t, cublasLtHeuristicsCacheSetCapacity,
 	hand_cublasLtHeuristicsCacheSetCapacity, (size_t capacity), (capacity))
 STUB(library, unsigned, cublasLtDisableCpuInstructionsSetMask,
 	hand_cublasLtDisableCpuInstructionsSetMask, (unsigned mask), (mask))
-STUB(library, cublasStatus_t, cublasLtMatmul, hand_cublasLtMatmul,
-	(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void *alpha,
-	const void *A, cublasLtMatrixLayout_t Adesc, const void *B,
-	cublasLtMatrixLayout_t Bdesc, const void *beta, const void *C,
-	cublasLtMatrixLayout_t Cdesc, void *D, cublasLtMatrixLayout_t Ddesc,
-	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceSizeInBytes,
-	cudaStream_t stream), (lightHandle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C,
-	Cdesc, D, Ddesc, algo, workspace, workspaceSizeInBytes, stream))
-STUB(library, cublasStatus_t, cublasLtMatrixTransform, hand_cublasLtMatrixTransform,
-	(cublasLtHandle_t lightHandle, cublasLtMatrixTransformDesc_t transformDesc,
-	const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc, const void *beta,
-	const void *B, cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc,
-	cudaStream_t stream), (lightHandle, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C,
-	Cdesc, stream))
+
+/* learned 2000 */
+STUB_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
+		cublasLtMatmulDesc_t computeDesc, const void *alpha, const void *A,
+		cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc,
+		const void *beta, const void *C, cublasLtMatrixLayout_t Cdesc, void *D,
+		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo, void *workspace,
+		size_t workspaceSizeInBytes, cudaStream_t stream)
+{
+	struct library_items items;
+
+	library_begin(&items, &cublaslt_front, CALL_cublasLtMatmul, OP_cublasLtMatmul,
+		LIBRARY_LEARNED, lightHandle);
+	library_put_descriptor(&items, computeDesc, CUBLASLT_ITEM_MATMUL);
+	library_put_placed(&items, alpha, cublaslt_scale_bytes(computeDesc),
+		cublaslt_alpha(items.mode), false);
+	library_put_aligned(&items, A, NULL);
+	library_put_descriptor(&items, Adesc, CUBLASLT_ITEM_LAYOUT);
+	library_put_aligned(&items, B, NULL);
+	library_put_descriptor(&items, Bdesc, CUBLASLT_ITEM_LAYOUT);
+	library_put_placed(&items, beta, cublaslt_scale_bytes(computeDesc),
+		cublaslt_beta(items.mode), false);
+	library_put_aligned(&items, C, NULL);
+	library_put_descriptor(&items, Cdesc, CUBLASLT_ITEM_LAYOUT);
+	library_put_aligned(&items, D, C);
+	library_put_descriptor(&items, Ddesc, CUBLASLT_ITEM_LAYOUT);
+	library_put_value(&items, algo, sizeof(*algo));
+	library_put_aligned(&items, workspace, NULL);
+	library_put_long(&items, (uint64_t)workspaceSizeInBytes);
+	library_put_stream(&items, stream);
+	library_require(&items, Adesc && Bdesc && Ddesc);
+	return library_send(&items);
+}
+
+/* learned 2001 */
+STUB_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
+		cublasLtMatrixTransformDesc_t transformDesc, const void *alpha, const void *A,
+		cublasLtMatrixLayout_t Adesc, const void *beta, const void *B,
+		cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc,
+		cudaStream_t stream)
+{
+	struct library_items items;
+
+	library_begin(&items, &cublaslt_front, CALL_cublasLtMatrixTransform,
+		OP_cublasLtMatrixTransform, LIBRARY_LEARNED, lightHandle);
+	library_put_descriptor(&items, transformDesc, CUBLASLT_ITEM_TRANSFORM);
+	library_put_placed(&items, alpha, cublaslt_transform_bytes(transformDesc),
+		cublaslt_alpha(items.mode), false);
+	library_put_aligned(&items, A, NULL);
+	library_put_descriptor(&items, Adesc, CUBLASLT_ITEM_LAYOUT);
+	library_put_placed(&items, B ? beta : NULL, cublaslt_transform_bytes(transformDesc),
+		cublaslt_beta(items.mode), true);
+	library_put_aligned(&items, B, NULL);
+	library_put_descriptor(&items, Bdesc, CUBLASLT_ITEM_LAYOUT);
+	library_put_aligned(&items, C, NULL);
+	library_put_descriptor(&items, Cdesc, CUBLASLT_ITEM_LAYOUT);
+	library_put_stream(&items, stream);
+	library_require(&items, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
+	return library_send(&items);
+}
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutInit_internal,
 	hand_cublasLtMatrixLayoutInit_internal, (cublasLtMatrixLayout_t matLayout, size_t size,
 	cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld), (matLayout, size, type,

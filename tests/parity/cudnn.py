@@ -8,7 +8,7 @@ import re
 import constants
 import header
 from constants import enumerators, raw
-from generator import api, descriptors
+from generator import api, library
 
 MAJORS = (8, 9)
 # Fused operations are refused, and counts are of the newest version.
@@ -62,7 +62,7 @@ def differences(description, cache, protocol):
         for name, e in entries.items():
             if e.has("opaque") or name not in theirs:
                 continue
-            if shape(", ".join(descriptors.items_of(e))) != shape(theirs[name][1]):
+            if shape(", ".join(library.items_of(e) or ["void"])) != shape(theirs[name][1]):
                 out.append(f"cudnn.h {major}: {e.origin}: {name} takes ({theirs[name][1]})")
             if e.result.replace(" ", "") != theirs[name][0].replace(" ", ""):
                 out.append(f"cudnn.h {major}: {e.origin}: {name} returns {theirs[name][0]}")

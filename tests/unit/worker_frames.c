@@ -77,6 +77,46 @@ static struct cublaslt_problem small_problem(void)
 	return problem;
 }
 
+/* A call of cuBLASLt as its items: a key with room behind it, and addresses. */
+struct small_call {
+	struct library_body head;
+	uint32_t key[112];
+	uint64_t varying[12];
+};
+
+static void put_item(
+	struct small_call *c, uint32_t *used, uint32_t kind, const void *words, uint32_t bytes)
+{
+	c->key[(*used)++] = kind << 16 | bytes / 4;
+	memcpy(c->key + *used, words, bytes);
+	*used += bytes / 4;
+}
+
+/* 4 by 4, of floats: all matrices where the window of other tests begins. */
+static struct small_call small_call(uint32_t kind, uint32_t matrices)
+{
+	const struct cublaslt_problem problem = small_problem();
+	const struct cublaslt_matmul_words product = {.desc = problem.desc};
+	const struct cublaslt_transform transform = {0};
+	struct small_call c = {.head = {.state.word = {13}, .key_words = 112, .present = 3}};
+	uint32_t used = 0, at = 2; /* behind alpha */
+
+	if (kind == CUBLASLT_ITEM_MATMUL)
+		put_item(&c, &used, kind, &product,
+			offsetof(struct cublaslt_matmul_words, emulation));
+	else
+		put_item(&c, &used, kind, &transform, sizeof(transform));
+	for (uint32_t i = 0; i < matrices; i++) {
+		if (i == matrices - 2)
+			at += 2; /* beta */
+		c.varying[at++] = 0x200000000000;
+		used++; /* how it is aligned */
+		put_item(&c, &used, CUBLASLT_ITEM_LAYOUT, &problem.layout[i],
+			sizeof(problem.layout[i]));
+	}
+	return c;
+}
+
 /* Each bit of the body of frames with handles, addresses, geometry and runs: an error or a
  * success, never the worker's end. */
 static void flipped_bodies_are_answered(void **state)
@@ -90,9 +130,8 @@ static void flipped_bodies_are_answered(void **state)
 	struct wire_cublasLtMatmulAlgoGetHeuristic heuristic = {.problem = small_problem(),
 		.preference = CUBLASLT_PREFERENCE_DEFAULTS,
 		.wanted = 1};
-	struct wire_cublasLtMatmul matmul = {.problem = small_problem(),
-		.matrix = {0x200000000000, 0x200000000000, 0x200000000000, 0x200000000000}};
-	struct wire_cublasLtMatrixTransform transform = {.major = 13, .layouts = 7};
+	struct small_call matmul = small_call(CUBLASLT_ITEM_MATMUL, 4);
+	struct small_call transform = small_call(CUBLASLT_ITEM_TRANSFORM, 3);
 	struct wire_cublasLtMatmulAlgoCapGetAttribute attribute = {
 		.major = 13, .attribute = CUBLASLT_ALGO_CAP_TILE_IDS, .bytes = 4000, .from = 1};
 	struct {

@@ -40,49 +40,18 @@ void library_begin(struct library_items *items, const struct library_front *fron
 			"no handle of the library");
 		return;
 	}
+	if (front->major) { /* the agent does not know the handle */
+		items->body.state.word[0] = front->major;
+		return;
+	}
 	items->stream = items->handle->stream;
 	items->body.state = items->handle->state;
-	if (front->major)
-		items->body.state.word[0] = front->major;
 }
 
-uint32_t *library_key(struct library_items *items, uint32_t n)
+void *library_full(struct library_items *items, const char *text)
 {
-	uint32_t *at = items->key + items->key_words;
-
-	if (items->status)
-		return NULL;
-	if (n > LIBRARY_KEY_WORDS - items->key_words) {
-		library_unsupported(items, "the call has too many descriptors");
-		return NULL;
-	}
-	items->key_words += n;
-	return at;
-}
-
-void *library_varying(struct library_items *items, uint32_t bytes)
-{
-	unsigned char *at = items->varying + items->varying_bytes;
-
-	if (items->status)
-		return NULL;
-	if (bytes > LIBRARY_VARYING_MAX - items->varying_bytes) {
-		library_unsupported(items, "the call has too many host values");
-		return NULL;
-	}
-	items->varying_bytes += bytes;
-	return at;
-}
-
-bool library_present(struct library_items *items, const void *pointer)
-{
-	uint32_t bit = items->pointers++;
-
-	if (bit >= LIBRARY_POINTERS)
-		library_unsupported(items, "the call has too many pointers");
-	else if (pointer)
-		items->body.present |= 1u << bit;
-	return pointer && !items->status;
+	library_unsupported(items, text);
+	return NULL;
 }
 
 void library_put_scalar(struct library_items *items, const void *value, uint32_t bytes)
@@ -100,6 +69,34 @@ void library_put_scalar(struct library_items *items, const void *value, uint32_t
 		memset(at, 0, 8);
 		memcpy(at, value, bytes);
 	}
+}
+
+void library_put_placed(struct library_items *items, const void *value, uint32_t bytes,
+	enum library_place place, bool maybe)
+{
+	uint64_t *at;
+
+	if (!library_present(items, place == LIBRARY_NOWHERE ? NULL : value)) {
+		if (place != LIBRARY_NOWHERE && !maybe)
+			library_invalid(items, "no scalar");
+		return;
+	}
+	if (place == LIBRARY_HOST && (!bytes || bytes > 2 * sizeof(*at))) {
+		library_unsupported(items, "a scalar of this type");
+		return;
+	}
+	at = library_varying(items, 2 * sizeof(*at));
+	if (!at)
+		return;
+	at[0] = place == LIBRARY_HOST ? 0 : (uint64_t)(uintptr_t)value;
+	at[1] = 0;
+	if (place == LIBRARY_HOST)
+		memcpy(at, value, bytes);
+}
+
+void library_mismatch(struct library_items *items)
+{
+	library_invalid(items, "arguments that do not go together");
 }
 
 void library_put_bytes(struct library_items *items, const void *from, uint32_t bytes)

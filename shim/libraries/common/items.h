@@ -22,7 +22,8 @@ struct library_items {
 	unsigned number; /* CALL_… */
 	uint16_t op;
 	enum library_verb verb;
-	int status;				/* the first fault, as statuses(…) numbers it */
+	int status;   /* the first fault, as statuses(…) numbers it */
+	int32_t mode; /* the pointer mode of the descriptor that has one */
 	uint32_t pointers, outs, varying_bytes; /* so far */
 	uint32_t key_words;
 	void *list; /* where a list goes; NULL: there is none */
@@ -42,15 +43,51 @@ void library_begin(struct library_items *items, const struct library_front *fron
 	unsigned number, uint16_t op, enum library_verb verb, const void *handle);
 /* Ends the call, unless it is ended already; `text` says why, for a library that tells it. */
 void library_fault(struct library_items *items, int status, const char *text);
-/* Room for `n` more words of the key; NULL, and a fault, where it is full. */
-uint32_t *library_key(struct library_items *items, uint32_t n);
-/* The same in the varying part; bytes are a multiple of 8. */
-void *library_varying(struct library_items *items, uint32_t bytes);
-/* Notes whether the next pointer that may be NULL is. */
-bool library_present(struct library_items *items, const void *pointer);
+/* NULL, and a fault, unless the call has one. */
+void *library_full(struct library_items *items, const char *text);
 
-/* `bytes` <= 16 from the host, or NULL; 0: a type that has no size. */
+/* Room for `n` more words of the key; NULL, and a fault, where it is full. */
+static inline uint32_t *library_key(struct library_items *items, uint32_t n)
+{
+	uint32_t *at = items->key + items->key_words;
+
+	if (items->status || n > LIBRARY_KEY_WORDS - items->key_words)
+		return library_full(items, "the call has too many descriptors");
+	items->key_words += n;
+	return at;
+}
+
+/* The same in the varying part; bytes are a multiple of 8. */
+static inline void *library_varying(struct library_items *items, uint32_t bytes)
+{
+	unsigned char *at = items->varying + items->varying_bytes;
+
+	if (items->status || bytes > LIBRARY_VARYING_MAX - items->varying_bytes)
+		return library_full(items, "the call has too many host values");
+	items->varying_bytes += bytes;
+	return at;
+}
+
+/* Notes whether the next pointer that may be NULL is. */
+static inline bool library_present(struct library_items *items, const void *pointer)
+{
+	uint32_t bit = items->pointers++;
+
+	if (bit >= LIBRARY_POINTERS)
+		library_full(items, "the call has too many pointers");
+	else if (pointer)
+		items->body.present |= 1u << bit;
+	return pointer && !items->status;
+}
+
+/* `bytes` <= 8 from the host, or NULL; 0: a type that has no size. */
 void library_put_scalar(struct library_items *items, const void *value, uint32_t bytes);
+/* A scalar that lies at that place: `bytes` <= 16 from the host, or its address. NULL, where it
+ * is looked at, is a fault unless it may be missing. */
+void library_put_placed(struct library_items *items, const void *value, uint32_t bytes,
+	enum library_place place, bool maybe);
+/* The fault of arguments that do not go together. */
+void library_mismatch(struct library_items *items);
 /* `bytes` > 0 from the host, padded to 8, that are not part of what is learned. */
 void library_put_bytes(struct library_items *items, const void *from, uint32_t bytes);
 /* Host ints, or NULL: part of what a cached call is asked by, and of no other's key. */
@@ -119,6 +156,58 @@ static inline void library_put_device(struct library_items *items, const void *a
 {
 	library_present(items, address);
 	library_put_address(items, (uint64_t)(uintptr_t)address);
+}
+
+/* A device address whose alignment is part of the key, and whether it is `same`, or NULL. */
+static inline void library_put_aligned(
+	struct library_items *items, const void *address, const void *same)
+{
+	uint64_t number = (uint64_t)(uintptr_t)address;
+	uint64_t *at = library_varying(items, sizeof(*at));
+	uint32_t *key = library_key(items, 1);
+
+	if (!key)
+		return;
+	*at = number;
+	*key = library_alignment(number) | (uint32_t)(same && same == address) << 8;
+}
+
+/* An object in host memory, or NULL, part of the key; `bytes` are a multiple of 4. */
+static inline void library_put_value(
+	struct library_items *items, const void *object, uint32_t bytes)
+{
+	uint32_t *at = library_key(items, object ? 1 + bytes / 4 : 1);
+
+	if (!at)
+		return;
+	at[0] = object ? bytes / 4 : 0;
+	if (object)
+		memcpy(at + 1, object, bytes);
+}
+
+/* Room for the content of a descriptor of that kind; NULL where there is none. */
+static inline void *library_put_content(
+	struct library_items *items, uint32_t kind, uint32_t words)
+{
+	uint32_t *at = library_key(items, 1 + words);
+
+	if (!at)
+		return NULL;
+	at[0] = kind << 16 | words;
+	return at + 1;
+}
+
+/* INVALID_VALUE where it does not hold. */
+static inline void library_require(struct library_items *items, bool holds)
+{
+	if (!holds)
+		library_mismatch(items);
+}
+
+/* The stream of a call that names one. */
+static inline void library_put_stream(struct library_items *items, CUstream stream)
+{
+	items->stream = stream;
 }
 
 /* A descriptor of that kind, or NULL, as the library's front puts its content. */

@@ -37,7 +37,7 @@ static void pointers_of(uint8_t *to, cublasLtMatmulDesc_t desc)
 	const struct cublaslt_matmul_desc *d = cublaslt_matmul_of(desc);
 
 	for (int i = 0; i < CUBLASLT_POINTERS; i++)
-		to[i] = cublaslt_alignment(d->pointers[i]);
+		to[i] = library_alignment(d->pointers[i]);
 }
 
 cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "protocol/libraries/cublaslt.h"
-#include "shim/libraries/common/plain.h"
+#include "shim/libraries/common/items.h"
 
 /* VCUDA_ABI: 12 or 13, whichever this front stands for. */
 
@@ -72,6 +72,13 @@ const struct cublaslt_preference_desc *cublaslt_preference_of(cublasLtMatmulPref
  * of C may be NULL.  INVALID_VALUE where one is none. */
 cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmulDesc_t desc,
 	const cublasLtMatrixLayout_t *layouts);
+
+/* Puts one of that kind (enum cublaslt_item); a layout may be NULL. */
+void cublaslt_put_descriptor(
+	struct library_items *items, const void *descriptor, uint32_t kind);
+/* Bytes of alpha and beta; 0: no such descriptor, or a type that has no size. */
+uint32_t cublaslt_scale_bytes(cublasLtMatmulDesc_t desc);
+uint32_t cublaslt_transform_bytes(cublasLtMatrixTransformDesc_t desc);
 
 /* A cached question: its answer, of at least `bytes` and at most `most`; *got may be NULL. */
 cublasStatus_t cublaslt_ask(uint16_t op, const void *body, size_t body_bytes, void *reply,

@@ -1,49 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products and transforms: descriptors become content, scalars become bytes or an address as
- * the pointer mode says, and all of it one frame.
+ * Descriptors of products and transforms as they travel: as items of a call, and as the problem
+ * of a question about algorithms.
  */
 #include <string.h>
 
 #include "shim/generated/cublaslt_hand.h"
-#include "protocol/generated/cublaslt_ops.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
-
-/* What a scalar of a pointer mode is. */
-enum place { NOTHING, ON_HOST, ON_DEVICE };
-
-static enum place alpha_place(int32_t mode)
-{
-	return mode == CUBLASLT_POINTER_MODE_HOST ? ON_HOST : ON_DEVICE;
-}
-
-static enum place beta_place(int32_t mode)
-{
-	switch (mode) {
-	case CUBLASLT_POINTER_MODE_HOST:
-	case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST: return ON_HOST;
-	case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_ZERO: return NOTHING;
-	default: return ON_DEVICE;
-	}
-}
-
-static cublasStatus_t scalar(
-	uint64_t words[2], const void *value, enum place place, int32_t type)
-{
-	uint32_t bytes = cublas_data_bytes((cudaDataType)type);
-
-	if (place == NOTHING)
-		return CUBLAS_STATUS_SUCCESS;
-	if (!value)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (place == ON_DEVICE)
-		words[0] = (uint64_t)(uintptr_t)value;
-	else if (bytes)
-		memcpy(words, value, bytes);
-	else
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	return CUBLAS_STATUS_SUCCESS;
-}
 
 cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmulDesc_t desc,
 	const cublasLtMatrixLayout_t *layouts)
@@ -70,121 +33,109 @@ cublasStatus_t cublaslt_problem(struct cublaslt_problem *problem, cublasLtMatmul
 		problem->emulation = d->emulation->content;
 		problem->emulation.present = 1;
 		problem->emulation.bit_count =
-			cublaslt_alignment(d->emulation->content.bit_count);
+			library_alignment(d->emulation->content.bit_count);
 	}
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* One alignment after the other. */
-static uint8_t *align(uint8_t *to, const uint64_t *addresses, unsigned n)
+/* Words of a product's item. */
+#define WORDS_ALL ((uint32_t)sizeof(struct cublaslt_matmul_words) / 4)
+#define WORDS_EMULATION ((uint32_t)sizeof(struct cublaslt_emulation) / 4)
+
+static uint8_t put_address(struct library_items *items, uint64_t address)
 {
-	for (unsigned i = 0; i < n; i++)
-		*to++ = cublaslt_alignment(addresses[i]);
-	return to;
+	uint64_t *at = address ? library_varying(items, sizeof(*at)) : NULL;
+
+	if (at)
+		*at = address;
+	return library_alignment(address);
 }
 
-static cublasStatus_t send(uint16_t op, const void *body, size_t body_bytes, uint32_t key_from,
-	uint32_t stream_at, CUstream stream)
+static void put_matmul(struct library_items *items, cublasLtMatmulDesc_t desc)
 {
-	struct front_frame frame = {
-		.call = FRONT_COUNTED,
-		.op = op,
-		.learned = true,
-		.key_from = key_from,
-		.body = body,
-		.body_bytes = (uint32_t)body_bytes,
-		.stream_at = stream_at,
-		.stream = stream,
-	};
+	const struct cublaslt_matmul_desc *d = cublaslt_matmul_of(desc);
+	const struct cublaslt_emulation_desc *emulation = d ? d->emulation : NULL;
+	uint8_t *to, *alignments; /* in the key, which is not aligned for the struct */
 
-	return vcuda_library_frame(&cublaslt_front, &frame);
-}
-
-cublasStatus_t hand_cublasLtMatmul(cublasLtHandle_t lightHandle,
-	cublasLtMatmulDesc_t computeDesc, const void *alpha, const void *A,
-	cublasLtMatrixLayout_t Adesc, const void *B, cublasLtMatrixLayout_t Bdesc,
-	const void *beta, const void *C, cublasLtMatrixLayout_t Cdesc, void *D,
-	cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo, void *workspace,
-	size_t workspaceSizeInBytes, cudaStream_t stream)
-{
-	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc, Ddesc};
-	const struct cublaslt_matmul_desc *d;
-	struct wire_cublasLtMatmul body = {
-		.matrix = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
-			(uint64_t)(uintptr_t)C, (uint64_t)(uintptr_t)D},
-		.workspace = (uint64_t)(uintptr_t)workspace,
-		.workspace_bytes = workspaceSizeInBytes,
-		.has_algo = algo != NULL,
-	};
-	cublasStatus_t status;
-	uint8_t *at;
-
-	if (!vcuda_library_find(&cublaslt_front, lightHandle))
-		return CUBLAS_STATUS_NOT_INITIALIZED;
-	status = cublaslt_problem(&body.problem, computeDesc, layouts);
-	if (status)
-		return status;
-	d = cublaslt_matmul_of(computeDesc);
-	status = scalar(
-		body.alpha, alpha, alpha_place(d->content.pointer_mode), d->content.scale);
-	if (!status)
-		status = scalar(
-			body.beta, beta, beta_place(d->content.pointer_mode), d->content.scale);
-	if (status)
-		return status;
-	memcpy(body.pointers, d->pointers, sizeof(body.pointers));
-	if (d->emulation)
-		body.bit_count = d->emulation->content.bit_count;
-	at = align(body.alignments, body.matrix, CUBLASLT_MATRICES);
-	at = align(at, &body.workspace, 1);
-	at = align(at, body.pointers, CUBLASLT_POINTERS);
-	*at = C == D;
-	if (algo)
-		memcpy(body.algo, algo, sizeof(body.algo));
-	return send(OP_cublasLtMatmul, &body, sizeof(body), KEY_FROM_cublasLtMatmul,
-		offsetof(struct wire_cublasLtMatmul, stream), stream);
-}
-
-cublasStatus_t hand_cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
-	cublasLtMatrixTransformDesc_t transformDesc, const void *alpha, const void *A,
-	cublasLtMatrixLayout_t Adesc, const void *beta, const void *B,
-	cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc,
-	cudaStream_t stream)
-{
-	const struct cublaslt_transform_desc *d = cublaslt_transform_of(transformDesc);
-	const cublasLtMatrixLayout_t layouts[] = {Adesc, Bdesc, Cdesc};
-	struct wire_cublasLtMatrixTransform body = {
-		.matrix = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
-			(uint64_t)(uintptr_t)C},
-		.major = VCUDA_ABI,
-	};
-	cublasStatus_t status;
-
-	if (!vcuda_library_find(&cublaslt_front, lightHandle))
-		return CUBLAS_STATUS_NOT_INITIALIZED;
-	if (!d || !Cdesc || (A && !Adesc) || (B && !Bdesc))
-		return CUBLAS_STATUS_INVALID_VALUE;
-	body.desc = d->content;
-	for (int i = 0; i < 3; i++) {
-		const struct cublaslt_layout_desc *layout = cublaslt_layout_of(layouts[i]);
-
-		if (layouts[i] && !layout)
-			return CUBLAS_STATUS_INVALID_VALUE;
-		if (layout) {
-			body.layout[i] = layout->content;
-			body.layouts |= 1u << i;
-		}
+	if (!d || (emulation && emulation->kind != CUBLASLT_EMULATION)) {
+		library_fault(items, CUBLAS_STATUS_INVALID_VALUE, NULL);
+		return;
 	}
-	status = scalar(
-		body.alpha, alpha, alpha_place(d->content.pointer_mode), d->content.scale);
-	/* Where there is no B, beta is not looked at. */
-	if (!status && (beta || B))
-		status = scalar(
-			body.beta, beta, beta_place(d->content.pointer_mode), d->content.scale);
-	if (status)
-		return status;
-	align(body.alignments, body.matrix, 3);
-	return send(OP_cublasLtMatrixTransform, &body, sizeof(body),
-		KEY_FROM_cublasLtMatrixTransform,
-		offsetof(struct wire_cublasLtMatrixTransform, stream), stream);
+	items->mode = d->content.pointer_mode;
+	to = library_put_content(items, CUBLASLT_ITEM_MATMUL,
+		(emulation ? WORDS_ALL : WORDS_ALL - WORDS_EMULATION));
+	if (!to)
+		return;
+	memcpy(to, &d->content, sizeof(d->content));
+	alignments = to + offsetof(struct cublaslt_matmul_words, alignments);
+	memset(alignments, 0, CUBLASLT_POINTERS + 4);
+	for (int i = 0; i < CUBLASLT_POINTERS; i++)
+		alignments[i] = put_address(items, d->pointers[i]);
+	if (emulation) {
+		struct cublaslt_emulation content = emulation->content;
+
+		alignments[CUBLASLT_POINTERS] = put_address(items, content.bit_count);
+		content.present = 1;
+		content.bit_count = 0;
+		memcpy(to + offsetof(struct cublaslt_matmul_words, emulation), &content,
+			sizeof(content));
+	}
+}
+
+static void put_layout(struct library_items *items, cublasLtMatrixLayout_t desc)
+{
+	const struct cublaslt_layout_desc *d = cublaslt_layout_of(desc);
+	void *to;
+
+	if (!desc) {
+		library_put_int(items, 0);
+		return;
+	}
+	if (!d) {
+		library_fault(items, CUBLAS_STATUS_INVALID_VALUE, NULL);
+		return;
+	}
+	to = library_put_content(items, CUBLASLT_ITEM_LAYOUT, sizeof(d->content) / 4);
+	if (to)
+		memcpy(to, &d->content, sizeof(d->content));
+}
+
+static void put_transform(struct library_items *items, cublasLtMatrixTransformDesc_t desc)
+{
+	const struct cublaslt_transform_desc *d = cublaslt_transform_of(desc);
+	void *to;
+
+	if (!d) {
+		library_fault(items, CUBLAS_STATUS_INVALID_VALUE, NULL);
+		return;
+	}
+	items->mode = d->content.pointer_mode;
+	to = library_put_content(items, CUBLASLT_ITEM_TRANSFORM, sizeof(d->content) / 4);
+	if (to)
+		memcpy(to, &d->content, sizeof(d->content));
+}
+
+void cublaslt_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind)
+{
+	void *of = (void *)(uintptr_t)descriptor; /* NVIDIA's types are not const */
+
+	switch (kind) {
+	case CUBLASLT_ITEM_MATMUL: put_matmul(items, of); break;
+	case CUBLASLT_ITEM_TRANSFORM: put_transform(items, of); break;
+	default: put_layout(items, of);
+	}
+}
+
+uint32_t cublaslt_scale_bytes(cublasLtMatmulDesc_t desc)
+{
+	const struct cublaslt_matmul_desc *d = cublaslt_matmul_of(desc);
+
+	return d ? cublas_data_bytes((cudaDataType)d->content.scale) : 0;
+}
+
+uint32_t cublaslt_transform_bytes(cublasLtMatrixTransformDesc_t desc)
+{
+	const struct cublaslt_transform_desc *d = cublaslt_transform_of(desc);
+
+	return d ? cublas_data_bytes((cudaDataType)d->content.scale) : 0;
 }

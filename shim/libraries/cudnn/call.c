@@ -15,7 +15,7 @@ struct library_handle *cudnn_find(cudnnHandle_t handle)
 void cudnn_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind)
 {
 	const struct cudnn_descriptor *d;
-	uint32_t *at;
+	void *to;
 
 	if (!descriptor) {
 		library_put_int(items, 0);
@@ -27,11 +27,10 @@ void cudnn_put_descriptor(struct library_items *items, const void *descriptor, u
 			"a descriptor that was never set, or is of another kind");
 		return;
 	}
-	at = library_key(items, 1u + d->words);
-	if (!at)
+	to = library_put_content(items, kind, d->words);
+	if (!to)
 		return;
-	at[0] = kind << 16 | d->words;
-	memcpy(at + 1, d->word, d->words * sizeof(d->word[0]));
+	memcpy(to, d->word, d->words * sizeof(d->word[0]));
 	if (kind == CUDNN_KIND_RNN_DATA)
 		library_put_varying_ints(items, d->ints, (uint32_t)d->int_count);
 }

@@ -111,6 +111,55 @@ void *library_get_scalar(struct library_frame *f)
 	return library_present(f) ? (void *)(uintptr_t)library_get_bytes(f, 8) : NULL;
 }
 
+void *library_get_placed(struct library_frame *f, enum library_place place, bool maybe)
+{
+	static _Alignas(16) uint64_t zeros[2];
+	const uint64_t *at;
+
+	if (!library_present(f)) {
+		if (place != LIBRARY_NOWHERE && !maybe)
+			library_violated(f);
+		return zeros;
+	}
+	at = library_get_bytes(f, 16);
+	if (!at)
+		return NULL;
+	return place == LIBRARY_DEVICE ? (void *)(uintptr_t)worker_range(f->w, f->r, at[0], 1)
+				       : (void *)(uintptr_t)at;
+}
+
+void *library_get_aligned(struct library_frame *f)
+{
+	const uint64_t *at = library_get_bytes(f, 8);
+
+	library_get_int(f);
+	return at ? (void *)(uintptr_t)*at : NULL;
+}
+
+const void *library_get_value(struct library_frame *f, uint32_t bytes)
+{
+	uint32_t words = library_get_int(f);
+	const uint32_t *at;
+
+	if (f->stopped || !words)
+		return NULL;
+	if (words != bytes / 4 || bytes > sizeof(f->value)) {
+		library_violated(f);
+		return NULL;
+	}
+	at = library_get_words(f, words);
+	if (!at)
+		return NULL;
+	memcpy(f->value, at, bytes);
+	return f->value;
+}
+
+void library_require(struct library_frame *f, bool holds)
+{
+	if (!holds)
+		library_violated(f);
+}
+
 const int *library_get_varying_ints(struct library_frame *f, uint32_t *count)
 {
 	const uint64_t *n = library_get_bytes(f, 8);
@@ -216,7 +265,7 @@ bool library_stop(struct library_frame *f, bool lacks, const char *name)
 {
 	if (!f->stopped && lacks)
 		library_refuse(f, library_status(&f->of->statuses, worker_lacks(f->w, name)));
-	return f->stopped;
+	return f->stopped || worker_refused(f->r);
 }
 
 /* What was found, at most as many as the first number says. */
@@ -237,6 +286,13 @@ static bool library_open(struct library_frame *f, const struct library_body *bod
 {
 	const struct plain_served *served;
 
+	if (f->of->shared) {
+		f->stream = worker_stream(f->w, f->r, body->state.stream);
+		if (!worker_refused(f->r))
+			f->library = plain_shared(
+				f->w, f->r, f->of, body->state.word[0], &f->handle);
+		return f->library;
+	}
 	served = plain_use(f->w, f->r, f->of, &body->state);
 	if (!served)
 		return false;

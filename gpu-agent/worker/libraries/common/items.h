@@ -11,6 +11,8 @@
 #include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/items.h"
 
+#define LIBRARY_VALUE_BYTES 64u
+
 /* A call that is being served, on the loop's stack. */
 struct library_frame {
 	struct worker *w;
@@ -18,6 +20,10 @@ struct library_frame {
 	const struct plain_library *of;
 	const void *library; /* its functions, a struct FAMILY_library */
 	void *handle;
+	CUstream stream;  /* where the call names one */
+	int32_t mode;	  /* the pointer mode of the descriptor that has one */
+	uint32_t layouts; /* how many descriptors of one kind came, for the room that asks */
+	_Alignas(16) uint64_t value[LIBRARY_VALUE_BYTES / 8]; /* library_get_value's */
 	int status; /* why it was stopped, as statuses(…) numbers it */
 	bool stopped;
 	const unsigned char *varying, *varying_end;
@@ -44,6 +50,16 @@ double library_get_double(struct library_frame *f);
 void *library_get_device(struct library_frame *f);
 /* Eight bytes in the frame, or NULL. */
 void *library_get_scalar(struct library_frame *f);
+/* A scalar that lies at that place: the address, checked to be the session's since the library
+ * may look at it with the CPU, or 16 bytes in the frame; zeros where none came. */
+void *library_get_placed(struct library_frame *f, enum library_place place, bool maybe);
+/* An address whose alignment is part of the key. */
+void *library_get_aligned(struct library_frame *f);
+/* An object of so many bytes, a multiple of 4 up to LIBRARY_VALUE_BYTES, or NULL; one a call.
+ */
+const void *library_get_value(struct library_frame *f, uint32_t bytes);
+/* INVALID_VALUE where it does not hold. */
+void library_require(struct library_frame *f, bool holds);
 /* Host ints of the varying part, or of the key; *count of them. */
 const int *library_get_ints(struct library_frame *f, bool key, uint32_t *count);
 /* The same, never NULL and of the varying part. */

@@ -6,6 +6,7 @@
 #ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUBLASLT_CUBLASLT_H
 #define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUBLASLT_CUBLASLT_H
 
+#include "gpu-agent/worker/libraries/common/items.h"
 #include "protocol/libraries/cublaslt.h"
 #include "gpu-agent/generated/cublaslt_library.h"
 
@@ -16,20 +17,31 @@ struct cublaslt_kept {
 	cublasLtMatrixLayout_t layout[CUBLASLT_MATRICES];
 };
 
+/* The library's descriptor of that kind (enum cublaslt_item) of what comes; NULL where a layout
+ * is NULL, or the frame is refused. It is good until the next frame. */
+void *cublaslt_get_descriptor(struct library_frame *f, uint32_t kind);
+
 /* With those addresses set; `bit_count` is the emulation's.  What the library makes of it. */
 cublasStatus_t cublaslt_make(const struct cublaslt_library *l,
 	const struct cublaslt_problem *problem, const uint64_t pointers[CUBLASLT_POINTERS],
 	uint64_t bit_count, struct cublaslt_kept *made);
+
+/* A product's; what the library makes of it. */
+cublasStatus_t cublaslt_make_product(const struct cublaslt_library *l,
+	const struct cublaslt_matmul *content, const struct cublaslt_emulation *emulation,
+	const uint64_t pointers[CUBLASLT_POINTERS], uint64_t bit_count,
+	cublasLtMatmulDesc_t *desc);
 
 /* A layout of matrix `which`. */
 cublasStatus_t cublaslt_make_layout(const struct cublaslt_library *l,
 	enum cublaslt_matrix which, const struct cublaslt_layout *content,
 	cublasLtMatrixLayout_t *layout);
 
-/* These are the caller's, to be destroyed. */
-cublasStatus_t cublaslt_make_preference(const struct cublaslt_library *l,
-	const struct cublaslt_preference *content, cublasLtMatmulPreference_t *preference);
 cublasStatus_t cublaslt_make_transform(const struct cublaslt_library *l,
 	const struct cublaslt_transform *content, cublasLtMatrixTransformDesc_t *transform);
+
+/* The caller's, to be destroyed. */
+cublasStatus_t cublaslt_make_preference(const struct cublaslt_library *l,
+	const struct cublaslt_preference *content, cublasLtMatmulPreference_t *preference);
 
 #endif

@@ -196,30 +196,29 @@ static cublasStatus_t product_point(
 	return status;
 }
 
-static cublasStatus_t make_product(const struct cublaslt_library *l,
-	const struct cublaslt_problem *problem, const uint64_t *pointers, uint64_t bit_count,
+cublasStatus_t cublaslt_make_product(const struct cublaslt_library *l,
+	const struct cublaslt_matmul *content, const struct cublaslt_emulation *emulation,
+	const uint64_t pointers[CUBLASLT_POINTERS], uint64_t bit_count,
 	cublasLtMatmulDesc_t *desc)
 {
-	struct made_product *p =
-		&products[(hash(&problem->desc, sizeof(problem->desc)) +
-				  hash(&problem->emulation, sizeof(problem->emulation))) %
-			  PRODUCTS];
+	struct made_product *p = &products[(hash(content, sizeof(*content)) +
+						   hash(emulation, sizeof(*emulation))) %
+					   PRODUCTS];
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 
-	if (p->library != l || memcmp(&p->content, &problem->desc, sizeof(p->content)) ||
-		memcmp(&p->emulation_content, &problem->emulation,
-			sizeof(p->emulation_content))) {
+	if (p->library != l || memcmp(&p->content, content, sizeof(p->content)) ||
+		memcmp(&p->emulation_content, emulation, sizeof(p->emulation_content))) {
 		product_drop(p);
 		status = l->cublasLtMatmulDescCreate(
-			&p->object, problem->desc.compute, (cudaDataType)problem->desc.scale);
+			&p->object, content->compute, (cudaDataType)content->scale);
 		if (status)
 			return status;
 		p->library = l;
-		p->content = problem->desc;
-		p->emulation_content = problem->emulation;
-		status = product_fill(p, &problem->desc);
-		if (!status && problem->emulation.present)
-			status = product_emulation(p, &problem->emulation);
+		p->content = *content;
+		p->emulation_content = *emulation;
+		status = product_fill(p, content);
+		if (!status && emulation->present)
+			status = product_emulation(p, emulation);
 	}
 	if (!status)
 		status = product_point(p, pointers, bit_count);
@@ -238,7 +237,8 @@ cublasStatus_t cublaslt_make(const struct cublaslt_library *l,
 
 	if ((problem->layouts & needed) != needed)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	status = make_product(l, problem, pointers, bit_count, &made->desc);
+	status = cublaslt_make_product(
+		l, &problem->desc, &problem->emulation, pointers, bit_count, &made->desc);
 
 	for (int i = 0; !status && i < CUBLASLT_MATRICES; i++) {
 		made->layout[i] = NULL;
@@ -279,21 +279,39 @@ cublasStatus_t cublaslt_make_preference(const struct cublaslt_library *l,
 cublasStatus_t cublaslt_make_transform(const struct cublaslt_library *l,
 	const struct cublaslt_transform *content, cublasLtMatrixTransformDesc_t *transform)
 {
-	cublasStatus_t status =
-		l->cublasLtMatrixTransformDescCreate(transform, (cudaDataType)content->scale);
+	static struct made_transform {
+		const struct cublaslt_library *library; /* NULL: free */
+		struct cublaslt_transform content;
+		cublasLtMatrixTransformDesc_t object;
+	} last;
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 
+	if (last.library == l && !memcmp(&last.content, content, sizeof(*content))) {
+		*transform = last.object;
+		return CUBLAS_STATUS_SUCCESS;
+	}
+	if (last.library)
+		last.library->cublasLtMatrixTransformDescDestroy(last.object);
+	last.library = NULL;
+	status = l->cublasLtMatrixTransformDescCreate(
+		&last.object, (cudaDataType)content->scale);
 	if (status)
 		return status;
 #define SET(NUMBER, MEMBER)                                                                    \
 	if (!status && content->MEMBER)                                                        \
-	status = l->cublasLtMatrixTransformDescSetAttribute(*transform,                        \
+	status = l->cublasLtMatrixTransformDescSetAttribute(last.object,                       \
 		CUBLASLT_MATRIX_TRANSFORM_DESC_##NUMBER, &content->MEMBER,                     \
 		sizeof(content->MEMBER))
 	SET(POINTER_MODE, pointer_mode);
 	SET(TRANSA, transa);
 	SET(TRANSB, transb);
 #undef SET
-	if (status)
-		l->cublasLtMatrixTransformDescDestroy(*transform);
-	return status;
+	if (status) {
+		l->cublasLtMatrixTransformDescDestroy(last.object);
+		return status;
+	}
+	last.library = l;
+	last.content = *content;
+	*transform = last.object;
+	return CUBLAS_STATUS_SUCCESS;
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Descriptors of products and transforms as they come with a call.
+ */
+#include <string.h>
+
+#include "gpu-agent/worker/libraries/cublaslt/cublaslt.h"
+
+#define WORDS(type) ((uint32_t)(sizeof(type) / 4))
+
+/* The content of an item of at most so many bytes, zeros behind it; how many came. */
+static uint32_t get_content(struct library_frame *f, uint32_t kind, void *to, uint32_t bytes)
+{
+	const uint32_t *words;
+	uint32_t count = library_get_content(f, kind, bytes / 4, &words);
+
+	memset(to, 0, bytes);
+	if (count)
+		memcpy(to, words, 4 * (size_t)count);
+	return count;
+}
+
+static void *made(struct library_frame *f, cublasStatus_t status, void *descriptor)
+{
+	if (status)
+		library_refuse(f, status);
+	return status ? NULL : descriptor;
+}
+
+static void *get_layout(struct library_frame *f)
+{
+	enum cublaslt_matrix which = f->layouts++ % CUBLASLT_MATRICES;
+	cublasLtMatrixLayout_t layout = NULL;
+	struct cublaslt_layout content;
+	cublasStatus_t status;
+	uint32_t count = get_content(f, CUBLASLT_ITEM_LAYOUT, &content, sizeof(content));
+
+	if (!count)
+		return NULL;
+	if (count != WORDS(content)) {
+		library_violated(f);
+		return NULL;
+	}
+	status = cublaslt_make_layout(f->library, which, &content, &layout);
+	return made(f, status, layout);
+}
+
+static uint64_t get_address(struct library_frame *f, uint8_t alignment)
+{
+	const uint64_t *at = alignment ? library_get_bytes(f, sizeof(*at)) : NULL;
+
+	return at ? *at : 0;
+}
+
+static void *get_matmul(struct library_frame *f)
+{
+	uint64_t pointers[CUBLASLT_POINTERS], bit_count;
+	struct cublaslt_matmul_words words;
+	uint32_t count = get_content(f, CUBLASLT_ITEM_MATMUL, &words, sizeof(words));
+	uint32_t least = offsetof(struct cublaslt_matmul_words, emulation) / 4;
+	cublasLtMatmulDesc_t desc = NULL;
+	cublasStatus_t status;
+
+	if (count != least && count != WORDS(words)) {
+		library_violated(f);
+		return NULL;
+	}
+	for (int i = 0; i < CUBLASLT_POINTERS; i++)
+		pointers[i] = get_address(f, words.alignments[i]);
+	bit_count = get_address(f, words.bit_count);
+	if (f->stopped)
+		return NULL;
+	f->mode = words.desc.pointer_mode;
+	/* What is kept is found by it, and the address is none of it. */
+	words.emulation.present = count != least;
+	words.emulation.bit_count = words.bit_count;
+	status = cublaslt_make_product(
+		f->library, &words.desc, &words.emulation, pointers, bit_count, &desc);
+	return made(f, status, desc);
+}
+
+static void *get_transform(struct library_frame *f)
+{
+	const struct cublaslt_library *l = f->library;
+	cublasLtMatrixTransformDesc_t desc = NULL;
+	struct cublaslt_transform content;
+	cublasStatus_t status;
+	uint32_t count = get_content(f, CUBLASLT_ITEM_TRANSFORM, &content, sizeof(content));
+
+	if (count != WORDS(content)) {
+		library_violated(f);
+		return NULL;
+	}
+	f->mode = content.pointer_mode;
+	if (library_stop(f,
+		    !l->cublasLtMatrixTransformDescCreate ||
+			    !l->cublasLtMatrixTransformDescDestroy ||
+			    !l->cublasLtMatrixTransformDescSetAttribute,
+		    "cublasLtMatrixTransformDescCreate"))
+		return NULL;
+	status = cublaslt_make_transform(l, &content, &desc);
+	return made(f, status, desc);
+}
+
+void *cublaslt_get_descriptor(struct library_frame *f, uint32_t kind)
+{
+	switch (kind) {
+	case CUBLASLT_ITEM_MATMUL: return get_matmul(f);
+	case CUBLASLT_ITEM_TRANSFORM: return get_transform(f);
+	default: return get_layout(f);
+	}
+}
