@@ -380,7 +380,7 @@ static void loop_tell_stats(struct worker *w, uint64_t now)
 	(void)!send(w->handoff, &w->stats, sizeof(w->stats), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A PING may violation behind a frame that has to wait for room: says by itself that it lives.
+/* A PING may wait behind a frame that has to wait for room: says by itself that it lives.
  */
 static void loop_tell_alive(struct worker *w, uint64_t now)
 {
