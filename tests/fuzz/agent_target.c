@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fuzz/alarm.h"
 #include "tests/fuzz/agent_target.h"
 
 #include <arpa/inet.h>
@@ -57,6 +58,7 @@ struct front *target_front(void)
 	config.start_timeout_ms = 100;
 	front.config = &config;
 	/* The descriptors that a front is started with. */
+	alarm_restarts();
 	must(transport_listen("127.0.0.1", &config.listening, &error), "listen");
 	for (unsigned i = 0; i < config.listening.count; i++)
 		must(config.listening.at[i].fd = fcntl(config.listening.at[i].fd, F_DUPFD, 64),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fuzz/alarm.h"
 #include "tests/fuzz/forked.h"
 
 #include <errno.h>
@@ -70,6 +71,7 @@ void forked_setup(void)
 
 	fuzzer = getpid();
 	signal(SIGPIPE, SIG_IGN);
+	alarm_restarts();
 	counters(&n);
 	if (n)
 		covered = mmap(

@@ -377,6 +377,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	struct hostile l = {.bytes = bytes, .n = n};
 	struct pollfd p;
 	pid_t child;
+	int ready;
 
 	if (!address.sun_path[0])
 		setup();
@@ -393,7 +394,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		_exit(0);
 	}
 	p = (struct pollfd){.fd = l.listener, .events = POLLIN};
-	must(poll(&p, 1, SECONDS_MAX * 1000) == 1, "the program does not come");
+	do
+		ready = poll(&p, 1, SECONDS_MAX * 1000);
+	while (ready < 0 && errno == EINTR);
+	must(ready == 1, "the program does not come");
 	l.socket = accept4(l.listener, NULL, NULL, SOCK_CLOEXEC);
 	close(l.listener);
 	unlink(address.sun_path);

@@ -27,6 +27,7 @@
 #include "protocol/wire/frame.h"
 #include "protocol/wire/session.h"
 #include "sidecar/server.h"
+#include "tests/fuzz/alarm.h"
 #include "tests/fuzz/conversation.h"
 
 #define PATIENCE_MS 5000
@@ -100,6 +101,7 @@ static void setup(void)
 	uint16_t port;
 
 	signal(SIGPIPE, SIG_IGN);
+	alarm_restarts();
 	log_to(open("/dev/null", O_WRONLY | O_CLOEXEC));
 	must(mkdtemp(folder) != NULL, "mkdtemp");
 	atexit(remove_folder);
@@ -120,11 +122,16 @@ static void setup(void)
 /* --- its peers -----------------------------------------------------------------------------
  */
 
-static bool readable(int fd, int ms)
+/* False also where UNTIL (-1: nothing) is closed by the sidecar first. */
+static bool readable(int fd, int until, int ms)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = until}};
+	int ready;
 
-	return poll(&p, 1, ms) == 1;
+	do
+		ready = poll(p, 2, ms);
+	while (ready < 0 && errno == EINTR);
+	return ready > 0 && p[0].revents;
 }
 
 static void app_open(struct app *app)
@@ -154,10 +161,11 @@ static void agent_welcome(struct app *app, const struct record *r)
 	if (r->stripe & 4)
 		memset(welcome.text, 'x', sizeof(welcome.text));
 	for (int i = 0; i < 2; i++) {
-		if (app->links[i] >= 0 || !readable(listeners[i], i ? PEER_MS : PATIENCE_MS))
+		if (app->links[i] >= 0 ||
+			!readable(listeners[i], app->socket, i ? PEER_MS : PATIENCE_MS))
 			return;
 		app->links[i] = accept4(listeners[i], NULL, NULL, SOCK_CLOEXEC);
-		if (!readable(app->links[i], PATIENCE_MS) ||
+		if (!readable(app->links[i], app->socket, PATIENCE_MS) ||
 			recv(app->links[i], &hello, sizeof(hello), MSG_WAITALL) <= 0)
 			return;
 		(void)!send(app->links[i], &welcome, sizeof(welcome), MSG_NOSIGNAL);
@@ -171,7 +179,7 @@ static void app_hear(struct app *app, int ms)
 	struct stat st;
 	int fds[2];
 
-	while (readable(app->socket, ms)) {
+	while (readable(app->socket, -1, ms)) {
 		ssize_t n = descriptors_receive(
 			app->socket, &answer, sizeof(answer), fds, 2, MSG_DONTWAIT);
 
@@ -308,20 +316,20 @@ static void app_close(struct app *app)
 {
 	char waste[4096];
 
-	while (app->links[0] >= 0 && readable(app->links[0], 0) &&
+	while (app->links[0] >= 0 && readable(app->links[0], -1, 0) &&
 		recv(app->links[0], waste, sizeof(waste), 0) > 0)
 		;
 	shut(&app->socket);
 	shut(&app->doorbell);
 	if (app->links[0] >= 0)
-		readable(app->links[0], PEER_MS);
+		readable(app->links[0], -1, PEER_MS);
 	shut(&app->links[0]);
 	shut(&app->links[1]);
 	if (app->page)
 		munmap(app->page, app->mapped);
 	/* Dialled, and not asked for any more. */
 	for (int i = 0; i < 2; i++)
-		while (readable(listeners[i], 0))
+		while (readable(listeners[i], -1, 0))
 			close(accept4(listeners[i], NULL, NULL, SOCK_CLOEXEC));
 }
 
