@@ -404,8 +404,8 @@ def check(api):
         other = e.options.get("same")
         if other and not api.find(other):
             raise ApiError(f"{where}: same({other}): no such entry")
-        if e.options.get("captured", "own") not in CAPTURED:
-            raise ApiError(f"{where}: captured({e.options['captured']}): one of {', '.join(CAPTURED)}")
+        if unknown := set(e.options.get("captured", "own").split(",")) - set(CAPTURED):
+            raise ApiError(f"{where}: captured({unknown.pop()}): one of {', '.join(CAPTURED)}")
         for name in e.options.get("forgets", "").split(","):
             if name and not (api.find(name) and api.find(name).op):
                 raise ApiError(f"{where}: forgets({name}): no such entry with an opcode")

@@ -171,10 +171,12 @@ def capture_checks(entry, twin):
     sent = entry.verb in ("call", "post", "learned")
     how = entry.options.get("captured", "node" if sent and streams else "own")
     if how == "own":
-        return ""
+        return "CUDA_SUCCESS" if entry.streams else ""
     if how == "unsafe":
         return "capture_unsafe_slow()"
-    return " ?: ".join(f"capture_{how}({stream})" for stream in streams)
+    how, _, unsafe = how.partition(",")
+    asked = [f"capture_{how}({stream})" for stream in streams]
+    return " ?: ".join(asked + [f"capture_elsewhere({stream})" for stream in streams if unsafe])
 
 
 def stub(api, entry):
@@ -193,7 +195,10 @@ def stub(api, entry):
             out += text.prototype("CUresult", name, text.parameters(entry)) + "\n"
         rest = [name, target(api, entry), text.grouped(text.parameters(entry)),
                 text.grouped(arguments(entry, twin))]
-        if asked := capture_checks(entry, twin):
+        if entry.streams:
+            stream = next(a for p, a in zip(entry.params, arguments(entry, twin)) if p in entry.streams)
+            out += text.row("STUB_STREAM", moment(entry), stream, capture_checks(entry, twin), *rest) + ";\n"
+        elif asked := capture_checks(entry, twin):
             out += text.row("STUB_CAPTURED", moment(entry), asked, *rest) + ";\n"
         else:
             out += text.row("STUB", moment(entry), *rest) + ";\n"

@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { LAUNCH_ATTRIBUTES_MAX = 16 }; /* of one launch */
 
@@ -28,6 +29,19 @@ static inline bool launch_attribute_travels(CUlaunchAttributeID id)
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
 	default: return false;
+	}
+}
+
+/* How much of a value NVIDIA's driver writes where it tells one. */
+static inline size_t launch_attribute_bytes(CUlaunchAttributeID id)
+{
+	switch (id) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		return offsetof(CUaccessPolicyWindow, missProp) + sizeof(CUaccessProperty);
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: return 3 * sizeof(unsigned);
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return sizeof(CUlaunchMemSyncDomainMap);
+	default: return sizeof(int);
 	}
 }
 

@@ -216,9 +216,9 @@ CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!event)
-		return CUDA_ERROR_INVALID_HANDLE;
 	status = capture_refuse_context(context);
+	if (!status && !event)
+		status = CUDA_ERROR_INVALID_HANDLE;
 	if (!status && capture_event(event))
 		status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (status)
@@ -227,6 +227,33 @@ CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	call.context = context->number;
 	body->hEvent = event->handle;
 	return shim_post(&call);
+}
+
+/* What the agent's driver would say of it. */
+static bool event_has_time(const struct event *event)
+{
+	return event && !(event->flags & CU_EVENT_DISABLE_TIMING) &&
+	       atomic_load(&event->recorded);
+}
+
+CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	const struct wire_cuEventElapsedTime_v2_reply *reply;
+	const struct event *start = event_of(hStart), *end = event_of(hEnd);
+	struct wire_cuEventElapsedTime_v2 *body;
+	struct shim_call call;
+
+	if (!event_has_time(start) || !event_has_time(end))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pMilliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
+	body = shim_begin(&call, OP_cuEventElapsedTime_v2, sizeof(*body));
+	body->hStart = start->handle;
+	body->hEnd = end->handle;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		*pMilliseconds = reply->pMilliseconds;
+	return shim_end(&call);
 }
 
 /* Do earlier synchronisations prove that the recording is done? */

@@ -313,12 +313,11 @@ CUresult hand_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *p
 	struct context *context;
 	CUresult status;
 
-	if (!pCtx)
-		return CUDA_ERROR_INVALID_VALUE;
 	status = green_of_stream(hStream, &context);
 	if (status)
 		return status;
-	*pCtx = (CUcontext)(uintptr_t)context->home->handle;
+	if (pCtx)
+		*pCtx = (CUcontext)(uintptr_t)context->home->handle;
 	if (pGreenCtx)
 		*pGreenCtx = (CUgreenCtx)(uintptr_t)context->green;
 	return CUDA_SUCCESS;

@@ -11,6 +11,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "protocol/wire/launch.h"
 #include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/host.h"
 #include "shim/driver/memory/mirror.h"
@@ -30,18 +31,17 @@ struct launch {
 	size_t param_bytes;
 };
 
-/* CUDA checks these at the launch; the worker's driver would only say so later. */
-static CUresult launch_check(const struct launch *l)
+CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
+	unsigned shared, bool cooperative)
 {
-	const struct function_info *info = &l->function->info;
-	const int *limits =
-		devices.at[module_context(l->function->module)->device].open.attributes;
-	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+	const struct function_info *info = &f->info;
+	const int *limits = devices.at[module_context(f->module)->device].open.attributes;
+	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
 
 	for (int i = 0; i < 3; i++)
-		if (!l->grid[i] || !l->block[i] ||
-			l->grid[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i] ||
-			l->block[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i])
+		if (!grid[i] || !block[i] ||
+			grid[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i] ||
+			block[i] > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i])
 			return CUDA_ERROR_INVALID_VALUE;
 	if (threads > (unsigned)limits[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
 		return CUDA_ERROR_INVALID_VALUE;
@@ -49,11 +49,10 @@ static CUresult launch_check(const struct launch *l)
 		threads > (unsigned)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	if (info->attribute_known >> CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES & 1 &&
-		l->shared >
-			(unsigned)info
-				->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
-		return l->flags & LAUNCH_COOPERATIVE ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-						     : CUDA_ERROR_INVALID_VALUE;
+		shared > (unsigned)info
+				 ->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
+		return cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+				   : CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
@@ -176,7 +175,8 @@ static CUresult launch_send(const struct launch *l)
 {
 	size_t bytes = sizeof(struct wire_vcudaLaunch) +
 		       l->attribute_count * sizeof(CUlaunchAttribute) + l->param_bytes;
-	CUresult status = launch_check(l);
+	CUresult status = launch_fits(
+		l->function, l->grid, l->block, l->shared, l->flags & LAUNCH_COOPERATIVE);
 	struct shim_call call;
 	void *body;
 
@@ -313,6 +313,8 @@ static CUresult launch_clusters(
 	if (!answer || !f)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = launch_config(&l, config, f);
+	if (!status && config->hStream && config->hStream != CU_STREAM_LEGACY)
+		status = capture_node(config->hStream);
 	if (status)
 		return status;
 	body = shim_begin(&call, OP_vcudaOccupancyClusters, sizeof(*body));
@@ -349,12 +351,24 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 	void **extra, CUstream null_stream)
 {
 	struct launch l = {0};
-	CUresult status = launch_config(&l, config, f);
+	CUstream stream;
+	CUresult status;
+	bool lent;
 
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = config->hStream ? config->hStream : null_stream;
+	lent = stream_lend(stream);
+	status = capture_node(stream);
 	if (!status)
-		status = stream_number(
-			config->hStream ? config->hStream : null_stream, &l.stream);
+		status = launch_config(&l, config, f);
+	if (!status)
+		status = stream_number(stream, &l.stream);
 	if (!status)
 		status = launch_params(&l, kernelParams, extra);
-	return status ? status : launch_send(&l);
+	if (!status)
+		status = launch_send(&l);
+	if (lent)
+		stream_lent();
+	return status;
 }

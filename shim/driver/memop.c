@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that streams write.  A wrong argument is told by the call, as natively: of a post that
- * failed at the agent some later call would have to tell.
+ * Values in memory.  A wrong argument is told by the call, as natively: of a post that failed
+ * at the agent some later call would have to tell.
  */
+#include "shim/driver/memop.h"
+
+#include <string.h>
+
 #include "shim/driver/forms.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -11,17 +15,40 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 
-/* Pinned memory may be written too; *ADDRESS becomes what the agent knows it by. */
-static CUresult value_address(CUdeviceptr *address, size_t bytes, unsigned flags)
-{
-	CUresult status;
+#define WAIT_FLAGS (unsigned)(CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH)
 
-	if (flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER || *address % bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	status = pinned_before(address, sizeof(*address));
-	if (!status && !mirror_reaches(*address, bytes))
-		status = CUDA_ERROR_INVALID_VALUE;
-	*address = mirror_address(*address);
+static bool address_ok(CUdeviceptr address, size_t bytes)
+{
+	return address % bytes == 0 && mirror_reaches(address, bytes);
+}
+
+static bool memop_ok(const CUstreamBatchMemOpParams *op)
+{
+	switch ((int)op->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		return !(op->waitValue.flags & ~WAIT_FLAGS) &&
+		       address_ok(op->waitValue.address,
+			       op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return !op->writeValue.flags && /* these versions have none */
+		       address_ok(op->writeValue.address,
+			       op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8);
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return true;
+	case CU_STREAM_MEM_OP_BARRIER:
+		return op->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
+	default: return false;
+	}
+}
+
+CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n)
+{
+	CUresult status = pinned_before(ops, n * sizeof(*ops));
+
+	for (size_t i = 0; i < n && !status; i++)
+		if (!memop_ok(&ops[i]))
+			status = CUDA_ERROR_INVALID_VALUE;
 	return status;
 }
 
@@ -33,16 +60,38 @@ CUresult memop_old(CUstream stream)
 	return status ? status : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult hand_cuStreamWriteValue32_v2(
-	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
+/* *ADDRESS becomes what the agent knows it by. */
+static CUresult value_address(CUdeviceptr *address, size_t bytes)
 {
-	CUresult status = value_address(&addr, sizeof(value), flags);
+	CUresult status = pinned_before(address, sizeof(*address));
+
+	if (!status && !address_ok(*address, bytes))
+		status = CUDA_ERROR_INVALID_VALUE;
+	*address = mirror_address(*address);
+	return status;
+}
+
+_Static_assert(sizeof(struct wire_cuStreamWriteValue32_v2) ==
+			       sizeof(struct wire_cuStreamWaitValue32_v2) &&
+		       offsetof(struct wire_cuStreamWriteValue32_v2, flags) ==
+			       offsetof(struct wire_cuStreamWaitValue32_v2, flags),
+	"a wait travels as a write");
+_Static_assert(sizeof(struct wire_cuStreamWriteValue64_v2) ==
+			       sizeof(struct wire_cuStreamWaitValue64_v2) &&
+		       offsetof(struct wire_cuStreamWriteValue64_v2, flags) ==
+			       offsetof(struct wire_cuStreamWaitValue64_v2, flags),
+	"a wait travels as a write");
+
+static CUresult value_32(
+	uint16_t op, CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
+{
+	CUresult status = value_address(&addr, sizeof(value));
 	struct wire_cuStreamWriteValue32_v2 *body;
 	struct shim_call call;
 
 	if (status)
 		return status;
-	body = shim_begin(&call, OP_cuStreamWriteValue32_v2, sizeof(*body));
+	body = shim_begin(&call, op, sizeof(*body));
 	body->stream = shim_stream(&call, stream);
 	body->addr = addr;
 	body->value = value;
@@ -50,19 +99,93 @@ CUresult hand_cuStreamWriteValue32_v2(
 	return shim_post(&call);
 }
 
-CUresult hand_cuStreamWriteValue64_v2(
-	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
+static CUresult value_64(
+	uint16_t op, CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
 {
-	CUresult status = value_address(&addr, sizeof(value), flags);
+	CUresult status = value_address(&addr, sizeof(value));
 	struct wire_cuStreamWriteValue64_v2 *body;
 	struct shim_call call;
 
 	if (status)
 		return status;
-	body = shim_begin(&call, OP_cuStreamWriteValue64_v2, sizeof(*body));
+	body = shim_begin(&call, op, sizeof(*body));
 	body->stream = shim_stream(&call, stream);
 	body->addr = addr;
 	body->value = value;
+	body->flags = flags;
+	return shim_post(&call);
+}
+
+CUresult hand_cuStreamWriteValue32_v2(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
+{
+	if (flags) /* this version has none */
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_32(OP_cuStreamWriteValue32_v2, stream, addr, value, flags);
+}
+
+CUresult hand_cuStreamWaitValue32_v2(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
+{
+	if (flags & ~WAIT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_32(OP_cuStreamWaitValue32_v2, stream, addr, value, flags);
+}
+
+CUresult hand_cuStreamWriteValue64_v2(
+	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
+{
+	if (flags) /* this version has none */
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_64(OP_cuStreamWriteValue64_v2, stream, addr, value, flags);
+}
+
+CUresult hand_cuStreamWaitValue64_v2(
+	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
+{
+	if (flags & ~WAIT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_64(OP_cuStreamWaitValue64_v2, stream, addr, value, flags);
+}
+
+/* Only addresses: a value may look like one. */
+static void memop_addresses(CUstreamBatchMemOpParams *ops, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		switch ((int)ops[i].operation) {
+		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+			ops[i].waitValue.address = mirror_address(ops[i].waitValue.address);
+			break;
+		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+			ops[i].writeValue.address = mirror_address(ops[i].writeValue.address);
+			break;
+		default: break;
+		}
+	}
+}
+
+CUresult hand_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+{
+	enum { BATCH = 256 }; /* CUDA takes no more at once */
+	CUstreamBatchMemOpParams ops[BATCH];
+	struct wire_cuStreamBatchMemOp_v2 *body;
+	struct shim_call call;
+	CUresult status;
+
+	if (!paramArray || count > BATCH || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = memop_check(paramArray, count);
+	if (status)
+		return status;
+	memcpy(ops, paramArray, count * sizeof(*ops));
+	memop_addresses(ops, count);
+	body = shim_begin(&call, OP_cuStreamBatchMemOp_v2, sizeof(*body));
+	body->stream = shim_stream(&call, stream);
+	body->count = count;
+	shim_put(&call, &body->paramArray, ops, count * sizeof(*ops));
 	body->flags = flags;
 	return shim_post(&call);
 }

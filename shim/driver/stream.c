@@ -171,6 +171,23 @@ CUresult stream_waited(CUstream stream, uint64_t *number)
 	return stream_use(stream, number, false);
 }
 
+bool stream_lend(CUstream handle)
+{
+	const struct stream *stream;
+
+	if (context_current())
+		return false;
+	stream = shim_object_of((uint64_t)(uintptr_t)handle, KIND_CUstream);
+	return stream && thread_push(stream->context);
+}
+
+void stream_lent(void)
+{
+	struct context *popped;
+
+	thread_pop(&popped);
+}
+
 struct stream *stream_find(uint64_t number)
 {
 	struct context *context;
@@ -276,24 +293,39 @@ void stream_reset(struct context *context)
 	atomic_store(&context->loose, 0);
 }
 
+/* Greatest is the lower number. */
+static int priority_within(const struct context *context, int priority)
+{
+	const struct open_device *open = &devices.at[context->device].open;
+
+	if (priority > open->stream_priority_least)
+		return open->stream_priority_least;
+	if (priority < open->stream_priority_greatest)
+		return open->stream_priority_greatest;
+	return priority;
+}
+
+void stream_prioritise(uint64_t number, int priority)
+{
+	struct stream *stream = stream_find(number);
+
+	if (stream)
+		stream->priority = priority_within(stream->context, priority);
+}
+
 CUresult hand_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
 	struct context *context = context_current();
-	const struct open_device *open;
 	uint64_t number;
 	CUresult status;
 
 	if (!phStream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!context)
+	if (!context) {
+		*phStream = (CUstream)UINTPTR_MAX; /* as NVIDIA's driver leaves it */
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* Out of range is clamped, as CUDA does. Greatest is the lower number. */
-	open = &devices.at[context->device].open;
-	if (priority > open->stream_priority_least)
-		priority = open->stream_priority_least;
-	if (priority < open->stream_priority_greatest)
-		priority = open->stream_priority_greatest;
-	status = stream_create(context, flags, priority, &number);
+	}
+	status = stream_create(context, flags, priority_within(context, priority), &number);
 	if (!status)
 		*phStream = (CUstream)(uintptr_t)number;
 	return status;
@@ -303,9 +335,9 @@ CUresult hand_cuStreamDestroy_v2(CUstream hStream)
 {
 	struct stream *stream = shim_object_of((uint64_t)(uintptr_t)hStream, KIND_CUstream);
 
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
-	return stream_destroy(stream);
+	if (hStream == CU_STREAM_LEGACY)
+		return capture_node(hStream) ?: CUDA_ERROR_INVALID_HANDLE;
+	return stream ? stream_destroy(stream) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* The object behind a stream parameter; *status where there is none, or where a capture does
@@ -390,25 +422,4 @@ CUresult hand_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 	if (stream)
 		*pctx = (CUcontext)(uintptr_t)stream->context->handle;
 	return status;
-}
-
-CUresult hand_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
-	CUstreamBatchMemOpParams *paramArray, unsigned int flags)
-{
-	enum { BATCH = 256 }; /* CUDA takes no more at once */
-	struct wire_cuStreamBatchMemOp_v2 *body;
-	struct shim_call call;
-	CUresult status;
-
-	if (!paramArray || count > BATCH)
-		return CUDA_ERROR_INVALID_VALUE;
-	status = pinned_before(paramArray, count * sizeof(*paramArray));
-	if (status)
-		return status;
-	body = shim_begin(&call, OP_cuStreamBatchMemOp_v2, sizeof(*body));
-	body->stream = shim_stream(&call, stream);
-	body->count = count;
-	shim_put(&call, &body->paramArray, paramArray, count * sizeof(*paramArray));
-	body->flags = flags;
-	return shim_post(&call);
 }

@@ -55,6 +55,12 @@ void stream_reset(struct context *context);
 CUresult stream_waited(CUstream stream, uint64_t *number);
 /* The same for questions: nothing is going to be put on it. */
 CUresult stream_plain(CUstream stream, uint64_t *number);
+/* For a stub whose thread has no current context: that of a stream of the app's own becomes it,
+ * until stream_lent(). False: nothing to lend. */
+bool stream_lend(CUstream stream);
+void stream_lent(void);
+/* The priority that cuStreamGetPriority tells; out of range is clamped, as CUDA does. */
+void stream_prioritise(uint64_t number, int priority);
 /* By number; 0: the current context's legacy stream. NULL: none. */
 struct stream *stream_find(uint64_t number);
 /* The context's own stream whose copies overtake what waits behind a host function. */

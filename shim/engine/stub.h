@@ -44,6 +44,30 @@
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
 
+/* The same, of a call on STREAM: where the thread has no current context, the stream's
+ * serves. */
+#define STUB_STREAM(when, stream, captured, name, function, parameters, arguments)             \
+	STUB_EXPORT CUresult name parameters                                                   \
+	{                                                                                      \
+		CUresult status = STUB_##when(name);                                           \
+                                                                                               \
+		if (status)                                                                    \
+			return status;                                                         \
+		if (capture_any())                                                             \
+			status = captured;                                                     \
+		if (!status)                                                                   \
+			status = function arguments;                                           \
+		if (__builtin_expect(status == CUDA_ERROR_INVALID_CONTEXT, 0) &&               \
+			stream_lend(stream)) {                                                 \
+			status = captured;                                                     \
+			if (!status)                                                           \
+				status = function arguments;                                   \
+			stream_lent();                                                         \
+		}                                                                              \
+		return status;                                                                 \
+	}                                                                                      \
+	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
+
 /* NAME, which answers STATUS whatever it is given, as NVIDIA's does where nothing can be given
  * that it would take. No parameter is looked at, so none is declared; for C it is answer_NAME,
  * since cuda.h may declare NAME with them. */

@@ -222,6 +222,7 @@ CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags);
 CUresult hand_cuEventQuery(CUevent hEvent);
 CUresult hand_cuEventSynchronize(CUevent hEvent);
 CUresult hand_cuEventDestroy_v2(CUevent hEvent);
+CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 CUresult hand_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
 CUresult hand_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
 CUresult hand_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
@@ -587,7 +588,11 @@ CUresult hand_cuStreamBatchMemOp(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 CUresult hand_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
 		unsigned int flags);
+CUresult hand_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+		unsigned int flags);
 CUresult hand_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+		unsigned int flags);
+CUresult hand_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
 		unsigned int flags);
 CUresult hand_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		CUstreamBatchMemOpParams *paramArray, unsigned int flags);
@@ -654,6 +659,10 @@ CUresult hand_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 CUresult hand_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		CUgraphNodeParams *nodeParams);
+CUresult hand_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
+		CUstreamAttrValue *value);
+CUresult hand_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
+		const CUstreamAttrValue *param);
 CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,

@@ -528,33 +528,14 @@ STUB(ready, cuStreamCreateWithPriority, hand_cuStreamCreateWithPriority, (CUstre
 	unsigned int flags, int priority), (phStream, flags, priority));
 STUB(lasting, cuThreadExchangeStreamCaptureMode, hand_cuThreadExchangeStreamCaptureMode,
 	(CUstreamCaptureMode *mode), (mode));
-STUB(ready, cuStreamDestroy_v2, hand_cuStreamDestroy_v2, (CUstream hStream), (hStream));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamDestroy_v2, hand_cuStreamDestroy_v2,
+	(CUstream hStream), (hStream));
 STUB(ready, cuEventCreate, hand_cuEventCreate, (CUevent *phEvent, unsigned int Flags), (phEvent,
 	Flags));
 STUB(ready, cuEventQuery, hand_cuEventQuery, (CUevent hEvent), (hEvent));
 STUB(ready, cuEventSynchronize, hand_cuEventSynchronize, (CUevent hEvent), (hEvent));
 STUB(ready, cuEventDestroy_v2, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
-
-/* call 264 */
-static CUresult send_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
-{
-	struct shim_call call;
-	struct wire_cuEventElapsedTime_v2 *body;
-	const struct wire_cuEventElapsedTime_v2_reply *reply;
-
-	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuEventElapsedTime_v2, sizeof(*body));
-	body->hStart = shim_handle(&call, hStart, KIND_CUevent);
-	body->hEnd = shim_handle(&call, hEnd, KIND_CUevent);
-
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		*pMilliseconds = reply->pMilliseconds;
-	return shim_end(&call);
-}
-STUB(ready, cuEventElapsedTime_v2, send_cuEventElapsedTime_v2, (float *pMilliseconds,
+STUB(ready, cuEventElapsedTime_v2, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 ANSWERS(ready, cuExternalMemoryGetMappedBuffer, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuExternalMemoryGetMappedMipmappedArray, CUDA_ERROR_INVALID_HANDLE);
@@ -606,7 +587,7 @@ STUB(ready, cuParamSetv, hand_cuParamSetv, (CUfunction hfunc, int offset, void *
 STUB(ready, cuLaunch, hand_cuLaunch, (CUfunction f), (f));
 STUB(ready, cuLaunchGrid, hand_cuLaunchGrid, (CUfunction f, int grid_width, int grid_height),
 	(f, grid_width, grid_height));
-STUB_CAPTURED(ready, capture_node(hStream), cuLaunchGridAsync, hand_cuLaunchGridAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchGridAsync, hand_cuLaunchGridAsync,
 	(CUfunction f, int grid_width, int grid_height, CUstream hStream), (f, grid_width,
 	grid_height, hStream));
 STUB(ready, cuLaunchCooperativeKernelMultiDevice, hand_cuLaunchCooperativeKernelMultiDevice,
@@ -761,9 +742,9 @@ STUB(ready, cuGraphRemoveDependencies_v2, hand_cuGraphRemoveDependencies_v2, (CU
 	const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData,
 	size_t numDependencies), (hGraph, from, to, edgeData, numDependencies));
 STUB(ready, cuGraphDestroyNode, hand_cuGraphDestroyNode, (CUgraphNode hNode), (hNode));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiateWithFlags,
-	hand_cuGraphInstantiateWithFlags, (CUgraphExec *phGraphExec, CUgraph hGraph,
-	unsigned long long flags), (phGraphExec, hGraph, flags));
+STUB(ready, cuGraphInstantiateWithFlags, hand_cuGraphInstantiateWithFlags,
+	(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags), (phGraphExec,
+	hGraph, flags));
 STUB(ready, cuGraphExecGetFlags, hand_cuGraphExecGetFlags, (CUgraphExec hGraphExec,
 	cuuint64_t *flags), (hGraphExec, flags));
 STUB(ready, cuGraphExecKernelNodeSetParams_v2, hand_cuGraphExecKernelNodeSetParams_v2,
@@ -1195,8 +1176,8 @@ STUB(ready, cuDevSmResourceSplitByCount, hand_cuDevSmResourceSplitByCount,
 STUB(ready, cuDevResourceGenerateDesc, hand_cuDevResourceGenerateDesc,
 	(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources),
 	(phDesc, resources, nbResources));
-STUB(ready, cuStreamGetGreenCtx, hand_cuStreamGetGreenCtx, (CUstream hStream,
-	CUgreenCtx *phCtx), (hStream, phCtx));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetGreenCtx, hand_cuStreamGetGreenCtx,
+	(CUstream hStream, CUgreenCtx *phCtx), (hStream, phCtx));
 STUB(ready, cuGreenCtxStreamCreate, hand_cuGreenCtxStreamCreate, (CUstream *phStream,
 	CUgreenCtx greenCtx, unsigned int flags, int priority), (phStream, greenCtx, flags,
 	priority));
@@ -1328,20 +1309,24 @@ STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoA_v2_ptds,
 	hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset, CUarray srcArray,
 	size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray, srcOffset,
 	ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyHtoAAsync_v2, hand_cuMemcpyHtoAAsync_v2,
-	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
-	CUstream hStream), (dstArray, dstOffset, srcHost, ByteCount, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyHtoAAsync_v2_ptsz, hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray,
-	size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream), (dstArray,
-	dstOffset, srcHost, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyAtoHAsync_v2, hand_cuMemcpyAtoHAsync_v2,
-	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
-	(dstHost, srcArray, srcOffset, ByteCount, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyAtoHAsync_v2_ptsz, hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray,
-	size_t srcOffset, size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset,
-	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoAAsync_v2,
+	hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost,
+	size_t ByteCount, CUstream hStream), (dstArray, dstOffset, srcHost, ByteCount,
+	hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyHtoAAsync_v2_ptsz,
+	hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost,
+	size_t ByteCount, CUstream hStream), (dstArray, dstOffset, srcHost, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAtoHAsync_v2,
+	hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray, size_t srcOffset,
+	size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset, ByteCount,
+	hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAtoHAsync_v2_ptsz,
+	hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray, size_t srcOffset,
+	size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2D_v2, hand_cuMemcpy2D_v2,
 	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2D_v2_ptds,
@@ -1355,37 +1340,42 @@ STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy3D_v2, hand_cuMem
 	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3D_v2_ptds,
 	hand_cuMemcpy3D_v2, (const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyHtoDAsync_v2, hand_cuMemcpyHtoDAsync_v2,
-	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
-	(dstDevice, srcHost, ByteCount, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyHtoDAsync_v2_ptsz, hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice,
-	const void *srcHost, size_t ByteCount, CUstream hStream), (dstDevice, srcHost,
-	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyDtoHAsync_v2, hand_cuMemcpyDtoHAsync_v2,
-	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstHost,
-	srcDevice, ByteCount, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyDtoHAsync_v2_ptsz, hand_cuMemcpyDtoHAsync_v2, (void *dstHost,
-	CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstHost, srcDevice,
-	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyDtoDAsync_v2, hand_cuMemcpyDtoDAsync_v2,
-	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
-	(dstDevice, srcDevice, ByteCount, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyDtoDAsync_v2_ptsz, hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice,
-	CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (dstDevice, srcDevice,
-	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy2DAsync_v2, hand_cuMemcpy2DAsync_v2,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoDAsync_v2,
+	hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice, const void *srcHost,
+	size_t ByteCount, CUstream hStream), (dstDevice, srcHost, ByteCount, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyHtoDAsync_v2_ptsz,
+	hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice, const void *srcHost,
+	size_t ByteCount, CUstream hStream), (dstDevice, srcHost, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoHAsync_v2,
+	hand_cuMemcpyDtoHAsync_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+	CUstream hStream), (dstHost, srcDevice, ByteCount, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyDtoHAsync_v2_ptsz,
+	hand_cuMemcpyDtoHAsync_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+	CUstream hStream), (dstHost, srcDevice, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoDAsync_v2,
+	hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice,
+	size_t ByteCount, CUstream hStream), (dstDevice, srcDevice, ByteCount, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyDtoDAsync_v2_ptsz,
+	hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice,
+	size_t ByteCount, CUstream hStream), (dstDevice, srcDevice, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy2DAsync_v2, hand_cuMemcpy2DAsync_v2,
 	(const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpy2DAsync_v2_ptsz, hand_cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy,
-	CUstream hStream), (pCopy, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DAsync_v2, hand_cuMemcpy3DAsync_v2,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy2DAsync_v2_ptsz,
+	hand_cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DAsync_v2, hand_cuMemcpy3DAsync_v2,
 	(const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpy3DAsync_v2_ptsz, hand_cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy,
-	CUstream hStream), (pCopy, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DAsync_v2_ptsz,
+	hand_cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, hand_cuMemsetD8_v2,
 	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc, N,
 	CU_STREAM_LEGACY));
@@ -1431,9 +1421,11 @@ STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy, hand_cuMemcpy,
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy_ptds, hand_cuMemcpy,
 	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyAsync, hand_cuMemcpyAsync, (CUdeviceptr dst,
-	CUdeviceptr src, size_t ByteCount, CUstream hStream), (dst, src, ByteCount, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAsync_ptsz,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAsync, hand_cuMemcpyAsync,
+	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream), (dst, src,
+	ByteCount, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAsync_ptsz,
 	hand_cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
 	CUstream hStream), (dst, src, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyPeer, hand_cuMemcpyPeer,
@@ -1444,443 +1436,467 @@ STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyPeer_ptds, ha
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
 	ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyPeerAsync, hand_cuMemcpyPeerAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyPeerAsync, hand_cuMemcpyPeerAsync,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount, CUstream hStream), (dstDevice, dstContext,
 	srcDevice, srcContext, ByteCount, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyPeerAsync_ptsz, hand_cuMemcpyPeerAsync, (CUdeviceptr dstDevice,
-	CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-	CUstream hStream), (dstDevice, dstContext, srcDevice, srcContext, ByteCount,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyPeerAsync_ptsz,
+	hand_cuMemcpyPeerAsync, (CUdeviceptr dstDevice, CUcontext dstContext,
+	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream),
+	(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy3DPeer, hand_cuMemcpy3DPeer,
 	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_LEGACY));
 STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3DPeer_ptds,
 	hand_cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DPeerAsync, hand_cuMemcpy3DPeerAsync,
-	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpy3DPeerAsync_ptsz, hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy,
-	CUstream hStream), (pCopy, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DPeerAsync,
+	hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
+	hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DPeerAsync_ptsz,
+	hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
 	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
 	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx,
 	hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyBatchAsync_ptsz, hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs,
-	size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
-	size_t numAttrs, size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs,
-	attrsIdxs, numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DBatchAsync, hand_cuMemcpy3DBatchAsync,
-	(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
-	unsigned long long flags, CUstream hStream), (numOps, opList, failIdx, flags, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpy3DBatchAsync_ptsz, hand_cuMemcpy3DBatchAsync, (size_t numOps,
-	CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
-	CUstream hStream), (numOps, opList, failIdx, flags,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyBatchAsync_ptsz,
+	hand_cuMemcpyBatchAsync, (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+	size_t *failIdx, CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs,
+	numAttrs, failIdx, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DBatchAsync,
+	hand_cuMemcpy3DBatchAsync, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+	size_t *failIdx, unsigned long long flags, CUstream hStream), (numOps, opList, failIdx,
+	flags, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DBatchAsync_ptsz,
+	hand_cuMemcpy3DBatchAsync, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+	size_t *failIdx, unsigned long long flags, CUstream hStream), (numOps, opList, failIdx,
+	flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyBatchAsync_v2,
+	hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyBatchAsync_v2_ptsz,
+	hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+	CUstream hStream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyBatchAsync_v2, hand_cuMemcpyBatchAsync_v2,
-	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts,
-	srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyBatchAsync_v2_ptsz, hand_cuMemcpyBatchAsync_v2, (CUdeviceptr *dsts,
-	CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-	size_t *attrsIdxs, size_t numAttrs, CUstream hStream), (dsts, srcs, sizes, count, attrs,
-	attrsIdxs, numAttrs, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DBatchAsync_v2,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DBatchAsync_v2,
 	hand_cuMemcpy3DBatchAsync_v2, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 	unsigned long long flags, CUstream hStream), (numOps, opList, flags, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpy3DBatchAsync_v2_ptsz, hand_cuMemcpy3DBatchAsync_v2, (size_t numOps,
-	CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream), (numOps,
-	opList, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DBatchAsync_v2_ptsz,
+	hand_cuMemcpy3DBatchAsync_v2, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+	unsigned long long flags, CUstream hStream), (numOps, opList, flags,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpyWithAttributesAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyWithAttributesAsync,
 	hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst, CUdeviceptr src, size_t size,
 	CUmemcpyAttributes *attr, CUstream hStream), (dst, src, size, attr, hStream));
 CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemcpyWithAttributesAsync_ptsz, hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst,
 	CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), (dst, src,
 	size, attr, hStream ? hStream : CU_STREAM_PER_THREAD));
 CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
 		CUstream hStream);
-STUB_CAPTURED(ready, capture_node(hStream), cuMemcpy3DWithAttributesAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DWithAttributesAsync,
 	hand_cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP *op,
 	unsigned long long flags, CUstream hStream), (op, flags, hStream));
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *op,
 		unsigned long long flags, CUstream hStream);
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemcpy3DWithAttributesAsync_ptsz, hand_cuMemcpy3DWithAttributesAsync,
 	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (op, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD8Async, hand_cuMemsetD8Async,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD8Async, hand_cuMemsetD8Async,
 	(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream), (dstDevice, uc,
 	N, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemsetD8Async_ptsz, hand_cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc,
-	size_t N, CUstream hStream), (dstDevice, uc, N,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD16Async, hand_cuMemsetD16Async,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD8Async_ptsz,
+	hand_cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc, size_t N,
+	CUstream hStream), (dstDevice, uc, N, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD16Async, hand_cuMemsetD16Async,
 	(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream), (dstDevice, us,
 	N, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemsetD16Async_ptsz, hand_cuMemsetD16Async, (CUdeviceptr dstDevice, unsigned short us,
-	size_t N, CUstream hStream), (dstDevice, us, N,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD32Async, hand_cuMemsetD32Async,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD16Async_ptsz,
+	hand_cuMemsetD16Async, (CUdeviceptr dstDevice, unsigned short us, size_t N,
+	CUstream hStream), (dstDevice, us, N, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD32Async, hand_cuMemsetD32Async,
 	(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream), (dstDevice, ui, N,
 	hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemsetD32Async_ptsz, hand_cuMemsetD32Async, (CUdeviceptr dstDevice, unsigned int ui,
-	size_t N, CUstream hStream), (dstDevice, ui, N,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD2D8Async, hand_cuMemsetD2D8Async,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD32Async_ptsz,
+	hand_cuMemsetD32Async, (CUdeviceptr dstDevice, unsigned int ui, size_t N,
+	CUstream hStream), (dstDevice, ui, N, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D8Async, hand_cuMemsetD2D8Async,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
 	CUstream hStream), (dstDevice, dstPitch, uc, Width, Height, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemsetD2D8Async_ptsz, hand_cuMemsetD2D8Async, (CUdeviceptr dstDevice, size_t dstPitch,
-	unsigned char uc, size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch,
-	uc, Width, Height, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD2D16Async, hand_cuMemsetD2D16Async,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D8Async_ptsz,
+	hand_cuMemsetD2D8Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+	size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch, uc, Width, Height,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D16Async, hand_cuMemsetD2D16Async,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
 	CUstream hStream), (dstDevice, dstPitch, us, Width, Height, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemsetD2D16Async_ptsz, hand_cuMemsetD2D16Async, (CUdeviceptr dstDevice,
-	size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream),
-	(dstDevice, dstPitch, us, Width, Height, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemsetD2D32Async, hand_cuMemsetD2D32Async,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D16Async_ptsz,
+	hand_cuMemsetD2D16Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+	size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch, us, Width, Height,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D32Async, hand_cuMemsetD2D32Async,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
 	CUstream hStream), (dstDevice, dstPitch, ui, Width, Height, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemsetD2D32Async_ptsz, hand_cuMemsetD2D32Async, (CUdeviceptr dstDevice,
-	size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream),
-	(dstDevice, dstPitch, ui, Width, Height, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuStreamGetPriority, hand_cuStreamGetPriority, (CUstream hStream, int *priority),
-	(hStream, priority));
-STUB(ready, cuStreamGetPriority_ptsz, hand_cuStreamGetPriority, (CUstream hStream,
-	int *priority), (hStream ? hStream : CU_STREAM_PER_THREAD, priority));
-STUB(ready, cuStreamGetId, hand_cuStreamGetId, (CUstream hStream, unsigned long long *streamId),
-	(hStream, streamId));
-STUB(ready, cuStreamGetId_ptsz, hand_cuStreamGetId, (CUstream hStream,
-	unsigned long long *streamId), (hStream ? hStream : CU_STREAM_PER_THREAD, streamId));
-STUB(ready, cuStreamGetFlags, hand_cuStreamGetFlags, (CUstream hStream, unsigned int *flags),
-	(hStream, flags));
-STUB(ready, cuStreamGetFlags_ptsz, hand_cuStreamGetFlags, (CUstream hStream,
-	unsigned int *flags), (hStream ? hStream : CU_STREAM_PER_THREAD, flags));
-STUB(ready, cuStreamGetDevice, hand_cuStreamGetDevice, (CUstream hStream, CUdevice *device),
-	(hStream, device));
-STUB(ready, cuStreamGetDevice_ptsz, hand_cuStreamGetDevice, (CUstream hStream,
-	CUdevice *device), (hStream ? hStream : CU_STREAM_PER_THREAD, device));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D32Async_ptsz,
+	hand_cuMemsetD2D32Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+	size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch, ui, Width, Height,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetPriority, hand_cuStreamGetPriority,
+	(CUstream hStream, int *priority), (hStream, priority));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamGetPriority_ptsz, hand_cuStreamGetPriority, (CUstream hStream, int *priority),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, priority));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetId, hand_cuStreamGetId, (CUstream hStream,
+	unsigned long long *streamId), (hStream, streamId));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS, cuStreamGetId_ptsz,
+	hand_cuStreamGetId, (CUstream hStream, unsigned long long *streamId),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, streamId));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetFlags, hand_cuStreamGetFlags,
+	(CUstream hStream, unsigned int *flags), (hStream, flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamGetFlags_ptsz, hand_cuStreamGetFlags, (CUstream hStream, unsigned int *flags),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, flags));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetDevice, hand_cuStreamGetDevice,
+	(CUstream hStream, CUdevice *device), (hStream, device));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamGetDevice_ptsz, hand_cuStreamGetDevice, (CUstream hStream, CUdevice *device),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, device));
 CUresult cuStreamGetDevResource(CUstream hStream, CUdevResource *resource,
 		CUdevResourceType type);
-STUB(ready, cuStreamGetDevResource, hand_cuStreamGetDevResource, (CUstream hStream,
-	CUdevResource *resource, CUdevResourceType type), (hStream, resource, type));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetDevResource, hand_cuStreamGetDevResource,
+	(CUstream hStream, CUdevResource *resource, CUdevResourceType type), (hStream, resource,
+	type));
 CUresult cuStreamGetDevResource_ptsz(CUstream hStream, CUdevResource *resource,
 		CUdevResourceType type);
-STUB(ready, cuStreamGetDevResource_ptsz, hand_cuStreamGetDevResource, (CUstream hStream,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamGetDevResource_ptsz, hand_cuStreamGetDevResource, (CUstream hStream,
 	CUdevResource *resource, CUdevResourceType type),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, resource, type));
-STUB(ready, cuStreamGetCtx, hand_cuStreamGetCtx, (CUstream hStream, CUcontext *pctx), (hStream,
-	pctx));
-STUB(ready, cuStreamGetCtx_ptsz, hand_cuStreamGetCtx, (CUstream hStream, CUcontext *pctx),
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCtx, hand_cuStreamGetCtx,
+	(CUstream hStream, CUcontext *pctx), (hStream, pctx));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS, cuStreamGetCtx_ptsz,
+	hand_cuStreamGetCtx, (CUstream hStream, CUcontext *pctx),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, pctx));
-STUB_CAPTURED(ready, capture_node(hStream), cuStreamGetCtx_v2, hand_cuStreamGetCtx_v2,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuStreamGetCtx_v2, hand_cuStreamGetCtx_v2,
 	(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx), (hStream, pCtx, pGreenCtx));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuStreamGetCtx_v2_ptsz, hand_cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx,
-	CUgreenCtx *pGreenCtx), (hStream ? hStream : CU_STREAM_PER_THREAD, pCtx, pGreenCtx));
-STUB_CAPTURED(ready, capture_node(hStream), cuStreamWaitEvent, hand_cuStreamWaitEvent,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamGetCtx_v2_ptsz,
+	hand_cuStreamGetCtx_v2, (CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, pCtx, pGreenCtx));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuStreamWaitEvent, hand_cuStreamWaitEvent,
 	(CUstream hStream, CUevent hEvent, unsigned int Flags), (hStream, hEvent, Flags));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuStreamWaitEvent_ptsz, hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent,
-	unsigned int Flags), (hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags));
-STUB_CAPTURED(ready, capture_never(hStream), cuStreamAddCallback, hand_cuStreamAddCallback,
-	(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
-	(hStream, callback, userData, flags));
-STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuStreamAddCallback_ptsz, hand_cuStreamAddCallback, (CUstream hStream,
-	CUstreamCallback callback, void *userData, unsigned int flags),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData, flags));
-STUB(ready, cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync, (CUstream hStream,
-	CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr, length, flags));
-STUB(ready, cuStreamAttachMemAsync_ptsz, hand_cuStreamAttachMemAsync, (CUstream hStream,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamWaitEvent_ptsz,
+	hand_cuStreamWaitEvent, (CUstream hStream, CUevent hEvent, unsigned int Flags),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, hEvent, Flags));
+STUB_STREAM(ready, hStream, capture_never(hStream), cuStreamAddCallback,
+	hand_cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData,
+	unsigned int flags), (hStream, callback, userData, flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamAddCallback_ptsz,
+	hand_cuStreamAddCallback, (CUstream hStream, CUstreamCallback callback, void *userData,
+	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, callback, userData,
+	flags));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamAttachMemAsync, hand_cuStreamAttachMemAsync,
+	(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), (hStream, dptr,
+	length, flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamAttachMemAsync_ptsz, hand_cuStreamAttachMemAsync, (CUstream hStream,
 	CUdeviceptr dptr, size_t length, unsigned int flags),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, dptr, length, flags));
-STUB_CAPTURED(ready, capture_never(hStream), cuStreamQuery, hand_cuStreamQuery,
-	(CUstream hStream), (hStream));
-STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream), cuStreamQuery,
+	hand_cuStreamQuery, (CUstream hStream), (hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamQuery_ptsz, hand_cuStreamQuery, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_never(hStream), cuStreamSynchronize, hand_cuStreamSynchronize,
-	(CUstream hStream), (hStream));
-STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream),
+	cuStreamSynchronize, hand_cuStreamSynchronize, (CUstream hStream), (hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamSynchronize_ptsz, hand_cuStreamSynchronize, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuEventRecord, hand_cuEventRecord, (CUevent hEvent,
-	CUstream hStream), (hEvent, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuEventRecord_ptsz,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuEventRecord, hand_cuEventRecord,
+	(CUevent hEvent, CUstream hStream), (hEvent, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuEventRecord_ptsz,
 	hand_cuEventRecord, (CUevent hEvent, CUstream hStream), (hEvent,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuEventRecordWithFlags, hand_cuEventRecordWithFlags,
-	(CUevent hEvent, CUstream hStream, unsigned int flags), (hEvent, hStream, flags));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuEventRecordWithFlags_ptsz, hand_cuEventRecordWithFlags, (CUevent hEvent,
-	CUstream hStream, unsigned int flags), (hEvent,
-	hStream ? hStream : CU_STREAM_PER_THREAD, flags));
-STUB_CAPTURED(ready, capture_node(hStream), cuLaunchKernel, hand_cuLaunchKernel, (CUfunction f,
-	unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuEventRecordWithFlags,
+	hand_cuEventRecordWithFlags, (CUevent hEvent, CUstream hStream, unsigned int flags),
+	(hEvent, hStream, flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuEventRecordWithFlags_ptsz,
+	hand_cuEventRecordWithFlags, (CUevent hEvent, CUstream hStream, unsigned int flags),
+	(hEvent, hStream ? hStream : CU_STREAM_PER_THREAD, flags));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchKernel, hand_cuLaunchKernel,
+	(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
 	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
 	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra), (f,
 	gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
 	kernelParams, extra));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuLaunchKernel_ptsz, hand_cuLaunchKernel, (CUfunction f, unsigned int gridDimX,
-	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-	CUstream hStream, void **kernelParams, void **extra), (f, gridDimX, gridDimY, gridDimZ,
-	blockDimX, blockDimY, blockDimZ, sharedMemBytes,
-	hStream ? hStream : CU_STREAM_PER_THREAD, kernelParams, extra));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuLaunchKernel_ptsz,
+	hand_cuLaunchKernel, (CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+	unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+	void **kernelParams, void **extra), (f, gridDimX, gridDimY, gridDimZ, blockDimX,
+	blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : CU_STREAM_PER_THREAD,
+	kernelParams, extra));
 STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuLaunchKernelEx, hand_cuLaunchKernelEx,
 	(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra),
 	(config, f, kernelParams, extra, CU_STREAM_LEGACY));
 STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuLaunchKernelEx_ptsz,
 	hand_cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **kernelParams,
 	void **extra), (config, f, kernelParams, extra, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuLaunchHostFunc, hand_cuLaunchHostFunc,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchHostFunc, hand_cuLaunchHostFunc,
 	(CUstream hStream, CUhostFn fn, void *userData), (hStream, fn, userData));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuLaunchHostFunc_ptsz, hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn,
-	void *userData), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuLaunchHostFunc_ptsz,
+	hand_cuLaunchHostFunc, (CUstream hStream, CUhostFn fn, void *userData),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData));
 CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
 		unsigned int syncMode);
-STUB_CAPTURED(ready, capture_node(hStream), cuLaunchHostFunc_v2, hand_cuLaunchHostFunc_v2,
-	(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode), (hStream, fn,
-	userData, syncMode));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchHostFunc_v2,
+	hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn, void *userData,
+	unsigned int syncMode), (hStream, fn, userData, syncMode));
 CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void *userData,
 		unsigned int syncMode);
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuLaunchHostFunc_v2_ptsz, hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn,
-	void *userData, unsigned int syncMode), (hStream ? hStream : CU_STREAM_PER_THREAD, fn,
-	userData, syncMode));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuLaunchHostFunc_v2_ptsz,
+	hand_cuLaunchHostFunc_v2, (CUstream hStream, CUhostFn fn, void *userData,
+	unsigned int syncMode), (hStream ? hStream : CU_STREAM_PER_THREAD, fn, userData,
+	syncMode));
 ANSWERS(ready, cuGraphicsMapResources, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsMapResources_ptsz, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsUnmapResources, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuGraphicsUnmapResources_ptsz, CUDA_ERROR_INVALID_HANDLE);
-STUB_CAPTURED(ready, capture_never(stream), cuStreamWriteValue32, hand_cuStreamWriteValue32,
-	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream,
-	addr, value, flags));
-STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
+	cuStreamWriteValue32, hand_cuStreamWriteValue32, (CUstream stream, CUdeviceptr addr,
+	cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWriteValue32_ptsz, hand_cuStreamWriteValue32, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB_CAPTURED(ready, capture_never(stream), cuStreamWaitValue32, hand_cuStreamWaitValue32,
-	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream,
-	addr, value, flags));
-STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
+	cuStreamWaitValue32, hand_cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr,
+	cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWaitValue32_ptsz, hand_cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr,
 	cuuint32_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
 	value, flags));
-STUB_CAPTURED(ready, capture_never(stream), cuStreamWriteValue64, hand_cuStreamWriteValue64,
-	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream,
-	addr, value, flags));
-STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
+	cuStreamWriteValue64, hand_cuStreamWriteValue64, (CUstream stream, CUdeviceptr addr,
+	cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWriteValue64_ptsz, hand_cuStreamWriteValue64, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB_CAPTURED(ready, capture_never(stream), cuStreamWaitValue64, hand_cuStreamWaitValue64,
-	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream,
-	addr, value, flags));
-STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
+	cuStreamWaitValue64, hand_cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr,
+	cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWaitValue64_ptsz, hand_cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr,
 	cuuint64_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
 	value, flags));
-STUB_CAPTURED(ready, capture_never(stream), cuStreamBatchMemOp, hand_cuStreamBatchMemOp,
-	(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-	unsigned int flags), (stream, count, paramArray, flags));
-STUB_CAPTURED(ready, capture_never(stream ? stream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
+	cuStreamBatchMemOp, hand_cuStreamBatchMemOp, (CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream, count, paramArray,
+	flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamBatchMemOp_ptsz, hand_cuStreamBatchMemOp, (CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
-STUB_CAPTURED(ready, capture_node(stream), cuStreamWriteValue32_v2,
+STUB_STREAM(ready, stream, capture_node(stream), cuStreamWriteValue32_v2,
 	hand_cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
 	unsigned int flags), (stream, addr, value, flags));
-STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
-	cuStreamWriteValue32_v2_ptsz, hand_cuStreamWriteValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-
-/* post 281 */
-static CUresult send_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
-		unsigned int flags)
-{
-	struct shim_call call;
-	struct wire_cuStreamWaitValue32_v2 *body;
-
-	body = shim_begin(&call, OP_cuStreamWaitValue32_v2, sizeof(*body));
-	body->stream = shim_stream(&call, stream);
-	body->addr = shim_address(&call, addr);
-	body->value = value;
-	body->flags = flags;
-
-	return shim_post(&call);
-}
-STUB_CAPTURED(ready, capture_node(stream), cuStreamWaitValue32_v2, send_cuStreamWaitValue32_v2,
-	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), (stream,
-	addr, value, flags));
-STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
-	cuStreamWaitValue32_v2_ptsz, send_cuStreamWaitValue32_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB_CAPTURED(ready, capture_node(stream), cuStreamWriteValue64_v2,
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWriteValue32_v2_ptsz,
+	hand_cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+STUB_STREAM(ready, stream, capture_node(stream), cuStreamWaitValue32_v2,
+	hand_cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
+	unsigned int flags), (stream, addr, value, flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWaitValue32_v2_ptsz,
+	hand_cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr addr, cuuint32_t value,
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+STUB_STREAM(ready, stream, capture_node(stream), cuStreamWriteValue64_v2,
 	hand_cuStreamWriteValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
 	unsigned int flags), (stream, addr, value, flags));
-STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
-	cuStreamWriteValue64_v2_ptsz, hand_cuStreamWriteValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-
-/* post 283 */
-static CUresult send_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
-		unsigned int flags)
-{
-	struct shim_call call;
-	struct wire_cuStreamWaitValue64_v2 *body;
-
-	body = shim_begin(&call, OP_cuStreamWaitValue64_v2, sizeof(*body));
-	body->stream = shim_stream(&call, stream);
-	body->addr = shim_address(&call, addr);
-	body->value = value;
-	body->flags = flags;
-
-	return shim_post(&call);
-}
-STUB_CAPTURED(ready, capture_node(stream), cuStreamWaitValue64_v2, send_cuStreamWaitValue64_v2,
-	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), (stream,
-	addr, value, flags));
-STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
-	cuStreamWaitValue64_v2_ptsz, send_cuStreamWaitValue64_v2, (CUstream stream,
-	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
-	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
-STUB_CAPTURED(ready, capture_node(stream), cuStreamBatchMemOp_v2, hand_cuStreamBatchMemOp_v2,
-	(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-	unsigned int flags), (stream, count, paramArray, flags));
-STUB_CAPTURED(ready, capture_node(stream ? stream : CU_STREAM_PER_THREAD),
-	cuStreamBatchMemOp_v2_ptsz, hand_cuStreamBatchMemOp_v2, (CUstream stream,
-	unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWriteValue64_v2_ptsz,
+	hand_cuStreamWriteValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+STUB_STREAM(ready, stream, capture_node(stream), cuStreamWaitValue64_v2,
+	hand_cuStreamWaitValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
+	unsigned int flags), (stream, addr, value, flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamWaitValue64_v2_ptsz,
+	hand_cuStreamWaitValue64_v2, (CUstream stream, CUdeviceptr addr, cuuint64_t value,
+	unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
+STUB_STREAM(ready, stream, capture_node(stream), cuStreamBatchMemOp_v2,
+	hand_cuStreamBatchMemOp_v2, (CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream, count, paramArray,
+	flags));
+STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
+	capture_node(stream ? stream : CU_STREAM_PER_THREAD), cuStreamBatchMemOp_v2_ptsz,
+	hand_cuStreamBatchMemOp_v2, (CUstream stream, unsigned int count,
+	CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemPrefetchAsync, hand_cuMemPrefetchAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemPrefetchAsync, hand_cuMemPrefetchAsync,
 	(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream), (devPtr,
 	count, dstDevice, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemPrefetchAsync_ptsz, hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count,
-	CUdevice dstDevice, CUstream hStream), (devPtr, count, dstDevice,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemPrefetchAsync_ptsz,
+	hand_cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+	CUstream hStream), (devPtr, count, dstDevice,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemPrefetchAsync_v2, hand_cuMemPrefetchAsync_v2,
-	(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
-	CUstream hStream), (devPtr, count, location, flags, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemPrefetchAsync_v2_ptsz, hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr,
-	size_t count, CUmemLocation location, unsigned int flags, CUstream hStream), (devPtr,
-	count, location, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemPrefetchAsync_v2,
+	hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr, size_t count, CUmemLocation location,
+	unsigned int flags, CUstream hStream), (devPtr, count, location, flags, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemPrefetchAsync_v2_ptsz,
+	hand_cuMemPrefetchAsync_v2, (CUdeviceptr devPtr, size_t count, CUmemLocation location,
+	unsigned int flags, CUstream hStream), (devPtr, count, location, flags,
+	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuMemAdvise, hand_cuMemAdvise, (CUdeviceptr devPtr, size_t count,
 	CUmem_advise advice, CUdevice device), (devPtr, count, advice, device));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemPrefetchBatchAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemPrefetchBatchAsync,
 	hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, prefetchLocs,
 	prefetchLocIdxs, numPrefetchLocs, flags, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemPrefetchBatchAsync_ptsz, hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs,
-	size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
-	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemPrefetchBatchAsync_ptsz,
+	hand_cuMemPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
+	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, prefetchLocs,
+	prefetchLocIdxs, numPrefetchLocs, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemDiscardBatchAsync,
+	hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
+	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, flags, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemDiscardBatchAsync_ptsz,
+	hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs, size_t *sizes, size_t count,
+	unsigned long long flags, CUstream hStream), (dptrs, sizes, count, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemDiscardBatchAsync, hand_cuMemDiscardBatchAsync,
-	(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
-	CUstream hStream), (dptrs, sizes, count, flags, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemDiscardBatchAsync_ptsz, hand_cuMemDiscardBatchAsync, (CUdeviceptr *dptrs,
-	size_t *sizes, size_t count, unsigned long long flags, CUstream hStream), (dptrs, sizes,
-	count, flags, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemDiscardAndPrefetchBatchAsync,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemDiscardAndPrefetchBatchAsync,
 	hand_cuMemDiscardAndPrefetchBatchAsync, (CUdeviceptr *dptrs, size_t *sizes,
 	size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 	size_t numPrefetchLocs, unsigned long long flags, CUstream hStream), (dptrs, sizes,
 	count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemDiscardAndPrefetchBatchAsync_ptsz, hand_cuMemDiscardAndPrefetchBatchAsync,
 	(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
 	CUstream hStream), (dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
 	flags, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuLaunchCooperativeKernel,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchCooperativeKernel,
 	hand_cuLaunchCooperativeKernel, (CUfunction f, unsigned int gridDimX,
 	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
 	CUstream hStream, void **kernelParams), (f, gridDimX, gridDimY, gridDimZ, blockDimX,
 	blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuLaunchCooperativeKernel_ptsz, hand_cuLaunchCooperativeKernel, (CUfunction f,
-	unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams), (f, gridDimX,
-	gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
-	hStream ? hStream : CU_STREAM_PER_THREAD, kernelParams));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuLaunchCooperativeKernel_ptsz,
+	hand_cuLaunchCooperativeKernel, (CUfunction f, unsigned int gridDimX,
+	unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+	unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+	CUstream hStream, void **kernelParams), (f, gridDimX, gridDimY, gridDimZ, blockDimX,
+	blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : CU_STREAM_PER_THREAD,
+	kernelParams));
 ANSWERS(ready, cuSignalExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuSignalExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
-STUB(ready, cuStreamBeginCapture, hand_cuStreamBeginCapture, (CUstream hStream), (hStream));
-STUB(ready, cuStreamBeginCapture_ptsz, hand_cuStreamBeginCapture, (CUstream hStream),
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture, hand_cuStreamBeginCapture,
+	(CUstream hStream), (hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamBeginCapture_ptsz, hand_cuStreamBeginCapture, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuStreamBeginCapture_v2, hand_cuStreamBeginCapture_v2, (CUstream hStream,
-	CUstreamCaptureMode mode), (hStream, mode));
-STUB(ready, cuStreamBeginCapture_v2_ptsz, hand_cuStreamBeginCapture_v2, (CUstream hStream,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture_v2, hand_cuStreamBeginCapture_v2,
+	(CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamBeginCapture_v2_ptsz, hand_cuStreamBeginCapture_v2, (CUstream hStream,
 	CUstreamCaptureMode mode), (hStream ? hStream : CU_STREAM_PER_THREAD, mode));
-STUB(ready, cuStreamBeginCaptureToGraph, hand_cuStreamBeginCaptureToGraph, (CUstream hStream,
-	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCaptureToGraph,
+	hand_cuStreamBeginCaptureToGraph, (CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode), (hStream, hGraph, dependencies,
 	dependencyData, numDependencies, mode));
-STUB(ready, cuStreamBeginCaptureToGraph_ptsz, hand_cuStreamBeginCaptureToGraph,
-	(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies,
-	CUstreamCaptureMode mode), (hStream ? hStream : CU_STREAM_PER_THREAD, hGraph,
-	dependencies, dependencyData, numDependencies, mode));
-STUB(ready, cuStreamEndCapture, hand_cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph),
-	(hStream, phGraph));
-STUB(ready, cuStreamEndCapture_ptsz, hand_cuStreamEndCapture, (CUstream hStream,
-	CUgraph *phGraph), (hStream ? hStream : CU_STREAM_PER_THREAD, phGraph));
-STUB(ready, cuStreamIsCapturing, hand_cuStreamIsCapturing, (CUstream hStream,
-	CUstreamCaptureStatus *captureStatus), (hStream, captureStatus));
-STUB(ready, cuStreamIsCapturing_ptsz, hand_cuStreamIsCapturing, (CUstream hStream,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamBeginCaptureToGraph_ptsz, hand_cuStreamBeginCaptureToGraph, (CUstream hStream,
+	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, CUstreamCaptureMode mode),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, hGraph, dependencies, dependencyData,
+	numDependencies, mode));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamEndCapture, hand_cuStreamEndCapture,
+	(CUstream hStream, CUgraph *phGraph), (hStream, phGraph));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamEndCapture_ptsz, hand_cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, phGraph));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamIsCapturing, hand_cuStreamIsCapturing,
+	(CUstream hStream, CUstreamCaptureStatus *captureStatus), (hStream, captureStatus));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamIsCapturing_ptsz, hand_cuStreamIsCapturing, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus), (hStream ? hStream : CU_STREAM_PER_THREAD,
 	captureStatus));
-STUB(ready, cuStreamGetCaptureInfo, hand_cuStreamGetCaptureInfo, (CUstream hStream,
-	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out), (hStream,
-	captureStatus_out, id_out));
-STUB(ready, cuStreamGetCaptureInfo_ptsz, hand_cuStreamGetCaptureInfo, (CUstream hStream,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo, hand_cuStreamGetCaptureInfo,
+	(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
+	(hStream, captureStatus_out, id_out));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamGetCaptureInfo_ptsz, hand_cuStreamGetCaptureInfo, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, captureStatus_out, id_out));
-STUB(ready, cuStreamGetCaptureInfo_v2, hand_cuStreamGetCaptureInfo_v2, (CUstream hStream,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo_v2,
+	hand_cuStreamGetCaptureInfo_v2, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, size_t *numDependencies_out), (hStream,
 	captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out));
-STUB(ready, cuStreamGetCaptureInfo_v2_ptsz, hand_cuStreamGetCaptureInfo_v2, (CUstream hStream,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamGetCaptureInfo_v2_ptsz, hand_cuStreamGetCaptureInfo_v2, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, size_t *numDependencies_out),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, captureStatus_out, id_out, graph_out,
 	dependencies_out, numDependencies_out));
-STUB(ready, cuStreamGetCaptureInfo_v3, hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo_v3,
+	hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
 	size_t *numDependencies_out), (hStream, captureStatus_out, id_out, graph_out,
 	dependencies_out, edgeData_out, numDependencies_out));
-STUB(ready, cuStreamGetCaptureInfo_v3_ptsz, hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamGetCaptureInfo_v3_ptsz, hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
 	size_t *numDependencies_out), (hStream ? hStream : CU_STREAM_PER_THREAD,
@@ -1897,26 +1913,28 @@ STUB(ready, cuGraphKernelNodeSetParams, hand_cuGraphKernelNodeSetParams, (CUgrap
 STUB(ready, cuGraphExecKernelNodeSetParams, hand_cuGraphExecKernelNodeSetParams,
 	(CUgraphExec hGraphExec, CUgraphNode hNode,
 	const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams), (hGraphExec, hNode, nodeParams));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiateWithParams,
-	hand_cuGraphInstantiateWithParams, (CUgraphExec *phGraphExec, CUgraph hGraph,
+STUB(ready, cuGraphInstantiateWithParams, hand_cuGraphInstantiateWithParams,
+	(CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), (phGraphExec, hGraph,
 	instantiateParams, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiateWithParams_ptsz,
-	hand_cuGraphInstantiateWithParams, (CUgraphExec *phGraphExec, CUgraph hGraph,
+STUB(ready, cuGraphInstantiateWithParams_ptsz, hand_cuGraphInstantiateWithParams,
+	(CUgraphExec *phGraphExec, CUgraph hGraph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), (phGraphExec, hGraph,
 	instantiateParams, CU_STREAM_PER_THREAD));
 STUB(ready, cuGraphExecUpdate, hand_cuGraphExecUpdate, (CUgraphExec hGraphExec, CUgraph hGraph,
 	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out), (hGraphExec,
 	hGraph, hErrorNode_out, updateResult_out));
-STUB_CAPTURED(ready, capture_never(hStream), cuGraphUpload, hand_cuGraphUpload,
+STUB_STREAM(ready, hStream, capture_never(hStream), cuGraphUpload, hand_cuGraphUpload,
 	(CUgraphExec hGraph, CUstream hStream), (hGraph, hStream));
-STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuGraphUpload_ptsz, hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream), (hGraph,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuGraphUpload_ptsz,
+	hand_cuGraphUpload, (CUgraphExec hGraph, CUstream hStream), (hGraph,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_never(hStream), cuGraphLaunch, hand_cuGraphLaunch,
+STUB_STREAM(ready, hStream, capture_never(hStream), cuGraphLaunch, hand_cuGraphLaunch,
 	(CUgraphExec hGraph, CUstream hStream), (hGraph, hStream));
-STUB_CAPTURED(ready, capture_never(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuGraphLaunch_ptsz, hand_cuGraphLaunch, (CUgraphExec hGraph, CUstream hStream), (hGraph,
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuGraphLaunch_ptsz,
+	hand_cuGraphLaunch, (CUgraphExec hGraph, CUstream hStream), (hGraph,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB(ready, cuGraphGetEdges, hand_cuGraphGetEdges, (CUgraph hGraph, CUgraphNode *from,
 	CUgraphNode *to, size_t *numEdges), (hGraph, from, to, numEdges));
@@ -1948,102 +1966,73 @@ static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStre
 
 	return shim_post(&call);
 }
-STUB_CAPTURED(ready, capture_node(dstStream) ?: capture_node(srcStream), cuStreamCopyAttributes,
-	send_cuStreamCopyAttributes, (CUstream dstStream, CUstream srcStream), (dstStream,
-	srcStream));
-STUB_CAPTURED(ready,
+STUB_STREAM(ready, dstStream, capture_node(dstStream) ?: capture_node(srcStream),
+	cuStreamCopyAttributes, send_cuStreamCopyAttributes, (CUstream dstStream,
+	CUstream srcStream), (dstStream, srcStream));
+STUB_STREAM(ready, dstStream ? dstStream : CU_STREAM_PER_THREAD,
 	capture_node(dstStream ? dstStream : CU_STREAM_PER_THREAD) ?: capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
 	cuStreamCopyAttributes_ptsz, send_cuStreamCopyAttributes, (CUstream dstStream,
 	CUstream srcStream), (dstStream ? dstStream : CU_STREAM_PER_THREAD,
 	srcStream ? srcStream : CU_STREAM_PER_THREAD));
-
-/* call 286 */
-static CUresult send_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
-		CUstreamAttrValue *value)
-{
-	struct shim_call call;
-	struct wire_cuStreamGetAttribute *body;
-	const struct wire_cuStreamGetAttribute_reply *reply;
-
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuStreamGetAttribute, sizeof(*body));
-	body->hStream = shim_stream(&call, hStream);
-	body->attr = (uint32_t)attr;
-
-	reply = shim_wait(&call, sizeof(*reply));
-	if (reply)
-		memcpy(value, reply->value, sizeof(reply->value));
-	return shim_end(&call);
-}
-STUB(ready, cuStreamGetAttribute, send_cuStreamGetAttribute, (CUstream hStream,
-	CUstreamAttrID attr, CUstreamAttrValue *value), (hStream, attr, value));
-STUB(ready, cuStreamGetAttribute_ptsz, send_cuStreamGetAttribute, (CUstream hStream,
-	CUstreamAttrID attr, CUstreamAttrValue *value),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, attr, value));
-
-/* learned 287 */
-static CUresult send_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
-		const CUstreamAttrValue *param)
-{
-	struct shim_call call;
-	struct wire_cuStreamSetAttribute *body;
-
-	if (!param)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuStreamSetAttribute, sizeof(*body));
-	body->hStream = shim_stream(&call, hStream);
-	body->attr = (uint32_t)attr;
-	memcpy(body->param, param, sizeof(body->param));
-
-	return shim_learned(&call);
-}
-STUB(ready, cuStreamSetAttribute, send_cuStreamSetAttribute, (CUstream hStream,
-	CUstreamAttrID attr, const CUstreamAttrValue *param), (hStream, attr, param));
-STUB(ready, cuStreamSetAttribute_ptsz, send_cuStreamSetAttribute, (CUstream hStream,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuStreamGetAttribute,
+	hand_cuStreamGetAttribute, (CUstream hStream, CUstreamAttrID attr,
+	CUstreamAttrValue *value), (hStream, attr, value));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuStreamGetAttribute_ptsz,
+	hand_cuStreamGetAttribute, (CUstream hStream, CUstreamAttrID attr,
+	CUstreamAttrValue *value), (hStream ? hStream : CU_STREAM_PER_THREAD, attr, value));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamSetAttribute, hand_cuStreamSetAttribute,
+	(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param), (hStream, attr,
+	param));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamSetAttribute_ptsz, hand_cuStreamSetAttribute, (CUstream hStream,
 	CUstreamAttrID attr, const CUstreamAttrValue *param),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, attr, param));
 STUB(ready, cuGraphInstantiate, hand_cuGraphInstantiate, (CUgraphExec *phGraphExec,
 	CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
 	(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuGraphInstantiate_v2, hand_cuGraphInstantiate_v2,
-	(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-	size_t bufferSize), (phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemFreeAsync, hand_cuMemFreeAsync,
-	(CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB(ready, cuGraphInstantiate_v2, hand_cuGraphInstantiate_v2, (CUgraphExec *phGraphExec,
+	CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
+	(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
+STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream), cuMemFreeAsync,
+	hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemFreeAsync_ptsz, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemAllocAsync, hand_cuMemAllocAsync,
-	(CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr, bytesize, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream),
+	cuMemAllocAsync, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
+	CUstream hStream), (dptr, bytesize, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemAllocAsync_ptsz, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
 	CUstream hStream), (dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(hStream), cuMemAllocFromPoolAsync,
-	hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
-	CUstream hStream), (dptr, bytesize, pool, hStream));
-STUB_CAPTURED(ready, capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream),
+	cuMemAllocFromPoolAsync, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
+	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemAllocFromPoolAsync_ptsz, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB(ready, cuStreamUpdateCaptureDependencies, hand_cuStreamUpdateCaptureDependencies,
-	(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,
-	unsigned int flags), (hStream, dependencies, numDependencies, flags));
-STUB(ready, cuStreamUpdateCaptureDependencies_ptsz, hand_cuStreamUpdateCaptureDependencies,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamUpdateCaptureDependencies,
+	hand_cuStreamUpdateCaptureDependencies, (CUstream hStream, CUgraphNode *dependencies,
+	size_t numDependencies, unsigned int flags), (hStream, dependencies, numDependencies,
+	flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamUpdateCaptureDependencies_ptsz, hand_cuStreamUpdateCaptureDependencies,
 	(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,
 	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, dependencies,
 	numDependencies, flags));
-STUB(ready, cuStreamUpdateCaptureDependencies_v2, hand_cuStreamUpdateCaptureDependencies_v2,
-	(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-	size_t numDependencies, unsigned int flags), (hStream, dependencies, dependencyData,
-	numDependencies, flags));
-STUB(ready, cuStreamUpdateCaptureDependencies_v2_ptsz,
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamUpdateCaptureDependencies_v2,
 	hand_cuStreamUpdateCaptureDependencies_v2, (CUstream hStream, CUgraphNode *dependencies,
 	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, dependencies, dependencyData,
-	numDependencies, flags));
+	(hStream, dependencies, dependencyData, numDependencies, flags));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
+	cuStreamUpdateCaptureDependencies_v2_ptsz, hand_cuStreamUpdateCaptureDependencies_v2,
+	(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD,
+	dependencies, dependencyData, numDependencies, flags));
 STUB(early, cuGetProcAddress, hand_cuGetProcAddress, (const char *symbol, void **pfn,
 	int cudaVersion, cuuint64_t flags), (symbol, pfn, cudaVersion, flags));
 CUresult cuProfilerStart(void);
@@ -2064,9 +2053,10 @@ STUB(ready, cuLinkAddFile, hand_cuLinkAddFile_v2, (CUlinkState state, CUjitInput
 	(state, type, path, numOptions, options, optionValues));
 STUB(lasting, cuCtxPopCurrent, hand_cuCtxPopCurrent_v2, (CUcontext *pctx), (pctx));
 STUB(lasting, cuCtxPushCurrent, hand_cuCtxPushCurrent_v2, (CUcontext ctx), (ctx));
-STUB(ready, cuStreamDestroy, hand_cuStreamDestroy_v2, (CUstream hStream), (hStream));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
+	(CUstream hStream), (hStream));
 STUB(ready, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));
-STUB(ready, cuEventElapsedTime, send_cuEventElapsedTime_v2, (float *pMilliseconds,
+STUB(ready, cuEventElapsedTime, hand_cuEventElapsedTime_v2, (float *pMilliseconds,
 	CUevent hStart, CUevent hEnd), (pMilliseconds, hStart, hEnd));
 STUB(lasting, cuDevicePrimaryCtxRelease, hand_cuDevicePrimaryCtxRelease_v2, (CUdevice dev),
 	(dev));

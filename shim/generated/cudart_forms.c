@@ -306,7 +306,13 @@ cudaError_t hand_cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-	return RUNTIME_DRIVER(cuEventElapsedTime(ms, (CUevent)start, (CUevent)end));
+	cudaError_t error = runtime_enter();
+
+	if (!ms)
+		return cudaErrorInvalidValue;
+	if (error)
+		return error;
+	return runtime_status(cuEventElapsedTime(ms, (CUevent)start, (CUevent)end));
 }
 #if VCUDA_ABI == 12
 

@@ -284,6 +284,8 @@ cudaError_t copy_row(
 		.kind = kind,
 	};
 
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
 	return dst && src && count ? copy_parms(copy, &p) : cudaErrorInvalidValue;
 }
 

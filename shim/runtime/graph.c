@@ -44,6 +44,8 @@ cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGr
 		return error;
 	error = runtime_status(
 		cuGraphExecUpdate((CUgraphExec)hGraphExec, (CUgraph)hGraph, &info));
+	if (error && error != cudaErrorGraphExecUpdateFailure)
+		return error;
 	resultInfo->result = (enum cudaGraphExecUpdateResult)info.result;
 	resultInfo->errorNode = (cudaGraphNode_t)info.errorNode;
 	resultInfo->errorFromNode = (cudaGraphNode_t)info.errorFromNode;

@@ -17,39 +17,25 @@ cudaError_t hand_cudaStreamDestroy(cudaStream_t stream)
 	cudaError_t error = runtime_enter();
 
 	/* The default streams cannot be destroyed. */
-	if (!error && (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread))
+	if (!error && (!stream || stream == cudaStreamPerThread))
 		return cudaErrorInvalidResourceHandle;
 	return error ? error : runtime_status(cuStreamDestroy((CUstream)stream));
 }
 
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
-	CUcontext context, current = NULL;
 	CUdevice found, other;
-	CUresult status;
 	int count;
 	cudaError_t error = runtime_enter();
 
 	if (!device)
 		return cudaErrorInvalidValue;
 	if (!error)
-		error = runtime_status(cuStreamGetCtx((CUstream)hStream, &context));
+		error = runtime_status(cuStreamGetDevice((CUstream)hStream, &found));
 	if (!error)
 		error = runtime_status(cuDeviceGetCount(&count));
 	if (error)
 		return error;
-
-	/* cuCtxGetDevice asks the current context. */
-	(void)cuCtxGetCurrent(&current);
-	status = current == context ? CUDA_SUCCESS : cuCtxPushCurrent(context);
-	if (status)
-		return runtime_status(status);
-	status = cuCtxGetDevice(&found);
-	if (current != context)
-		(void)cuCtxPopCurrent(&context);
-	if (status)
-		return runtime_status(status);
-
 	for (int i = 0; i < count; i++) {
 		if (cuDeviceGet(&other, i) == CUDA_SUCCESS && other == found) {
 			*device = i;

@@ -142,7 +142,8 @@ struct CUstream_st *queue_stream_new(
 	stream->priority = priority;
 	stream->legacy = legacy;
 	stream->last = &stream->first;
-	stream->policy.syncPolicy = CU_SYNC_POLICY_AUTO;
+	stream->policy.syncPolicy = (CUsynchronizationPolicy)-1; /* none was set */
+	stream->domain_map.memSyncDomainMap.remote = 1;
 	stream->wait.stream = stream;
 	context_ref(context);
 	pthread_mutex_lock(&queue_lock);

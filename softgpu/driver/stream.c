@@ -129,6 +129,14 @@ CUresult stream_use(CUstream handle, struct CUstream_st **stream)
 	return ret;
 }
 
+/* Greatest is the lower number. */
+static int priority_within(int priority)
+{
+	if (priority > PRIORITY_LEAST)
+		return PRIORITY_LEAST;
+	return priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+}
+
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
 	struct CUctx_st *context;
@@ -139,11 +147,7 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
 		return ret;
 	if (!phStream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (priority > PRIORITY_LEAST)
-		priority = PRIORITY_LEAST;
-	if (priority < PRIORITY_GREATEST)
-		priority = PRIORITY_GREATEST;
-	stream = queue_stream_new(context, flags, priority, false);
+	stream = queue_stream_new(context, flags, priority_within(priority), false);
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!object_add(stream, OBJECT_STREAM)) {
@@ -354,6 +358,11 @@ CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAtt
 	return ret;
 }
 
+static bool policy_valid(CUsynchronizationPolicy policy)
+{
+	return policy >= CU_SYNC_POLICY_AUTO && policy <= CU_SYNC_POLICY_BLOCKING_SYNC;
+}
+
 CUresult cuStreamSetAttribute(
 	CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
@@ -362,7 +371,13 @@ CUresult cuStreamSetAttribute(
 
 	if (ret)
 		return ret;
-	if (!value || !attribute_of(stream, attr)) {
+	if (value && attr == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+		pthread_mutex_lock(&queue_lock);
+		stream->priority = priority_within(value->priority);
+		pthread_mutex_unlock(&queue_lock);
+	} else if (!value || !attribute_of(stream, attr) ||
+		   (attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY &&
+			   !policy_valid(value->syncPolicy))) {
 		ret = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		pthread_mutex_lock(&queue_lock);

@@ -357,9 +357,8 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	uint64_t number;
 	CUresult status, fault;
 
-	if (!phGraph)
-		return CUDA_ERROR_INVALID_VALUE;
-	*phGraph = NULL;
+	if (phGraph)
+		*phGraph = NULL;
 	status = stream_plain(hStream, &number);
 	if (!status && !number)
 		status = capture_node(CU_STREAM_LEGACY);
@@ -369,6 +368,8 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	pthread_mutex_lock(&captures.lock);
 	c = capture_of(stream);
 	status = capture_may_end(c, stream);
+	if (c && !phGraph)
+		status = CUDA_ERROR_INVALID_VALUE;
 	if (status && status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
 		pthread_mutex_unlock(&captures.lock);
 		return status;

@@ -39,6 +39,8 @@ CUresult capture_use(const struct context *context, const struct stream *stream)
  * where the stream captures, even if its capture is invalid already. */
 CUresult capture_node(CUstream stream);
 CUresult capture_never(CUstream stream);
+/* capture_unsafe() where that stream does not capture. */
+CUresult capture_elsewhere(CUstream stream);
 /* The graph that the stream captures into; NULL: it does not. */
 struct graph *capture_graph(uint64_t stream);
 /* A call that a stream cannot capture: UNSUPPORTED, and the capture is invalid; SUCCESS where

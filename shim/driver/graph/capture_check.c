@@ -126,6 +126,19 @@ CUresult capture_unsafe_slow(void)
 	return status;
 }
 
+CUresult capture_elsewhere(CUstream stream)
+{
+	uint64_t number;
+	bool captures_here;
+
+	if (!capture_any() || stream_plain(stream, &number))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&captures.lock);
+	captures_here = capture_of_number(number) != NULL;
+	pthread_mutex_unlock(&captures.lock);
+	return captures_here ? CUDA_SUCCESS : capture_unsafe_slow();
+}
+
 CUresult hand_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	CUstreamCaptureMode old = thread_mode;

@@ -126,7 +126,7 @@ CUresult graph_numbers(
 		return CUDA_SUCCESS;
 	if (!nodes || n > GRAPH_NODES_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*numbers = calloc(n, sizeof(**numbers));
+	*numbers = malloc(n * sizeof(**numbers));
 	if (!*numbers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < n; i++) {
@@ -219,8 +219,10 @@ CUresult hand_cuGraphNodeFindInClone(
 	struct graph_node *node = graph_node_find(hOriginalNode);
 	struct graph *clone = graph_find(hClonedGraph);
 
-	if (!phNode || !node || !clone || clone->original != node->graph->handle ||
-		node->number >= clone->count)
+	if (!phNode || !node || !clone)
+		return CUDA_ERROR_INVALID_VALUE;
+	*phNode = NULL;
+	if (clone->original != node->graph->handle || node->number >= clone->count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*phNode = graph_node_name(clone, node->number);
 	return *phNode ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -272,8 +274,10 @@ CUresult hand_cuGraphDestroy(CUgraph hGraph)
 	struct graph *graph = graph_find(hGraph);
 	uint64_t handle;
 
-	if (!graph || graph->parent || graph->capturing)
+	if (!graph || graph->parent)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (graph->capturing)
+		return CUDA_ERROR_ILLEGAL_STATE;
 	handle = graph->handle;
 	graph_free(graph);
 	(void)graph_gone(handle); /* behind a fault it goes all the same, as natively */

@@ -143,6 +143,8 @@ CUresult graph_numbers(
 
 /* graph_exec.c */
 struct graph_exec *graph_exec_find(CUgraphExec exec);
+/* Whether EXEC (NULL: no) was made from the graph that the node is in. */
+bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node);
 
 /* graph_list.c */
 /* The type of a node; GRAPH_NO_NODE: it is gone. */

@@ -30,6 +30,15 @@ struct graph_exec *graph_exec_find(CUgraphExec exec)
 	return shim_object_of((uint64_t)(uintptr_t)exec, KIND_CUgraphExec);
 }
 
+bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node)
+{
+	const struct graph *graph = node->graph;
+
+	while (graph->parent)
+		graph = graph->parent;
+	return exec && exec->graph == graph->handle;
+}
+
 static void exec_free(struct graph_exec *exec)
 {
 	handle_release(exec->handle);
@@ -65,8 +74,12 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	CUresult status, failed = CUDA_SUCCESS;
 	bool made = false;
 
-	if (!phGraphExec || !instantiateParams || !graph || graph->capturing || graph->body ||
-		instantiateParams->flags & ~GRAPH_FLAGS)
+	if (!instantiateParams || instantiateParams->flags & ~GRAPH_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = capture_unsafe();
+	if (status)
+		return status;
+	if (!phGraphExec || !graph || graph->capturing || graph->body)
 		return CUDA_ERROR_INVALID_VALUE;
 	instantiateParams->hErrNode_out = NULL;
 	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
@@ -220,12 +233,16 @@ CUresult hand_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 	const struct graph_exec *exec = graph_exec_find(hGraph);
 	struct wire_cuGraphUpload *body;
 	struct shim_call call;
+	uint64_t stream;
+	CUresult status = stream_number(hStream, &stream);
 
+	if (status)
+		return status;
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	body = shim_begin(&call, OP_cuGraphUpload, sizeof(*body));
 	body->hGraph = exec->handle;
-	body->hStream = shim_stream(&call, hStream);
+	body->hStream = stream;
 	return shim_post(&call);
 }
 
@@ -236,11 +253,11 @@ CUresult hand_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	uint64_t stream, seq;
 	CUresult status;
 
-	if (!exec)
-		return CUDA_ERROR_INVALID_VALUE;
 	status = stream_number(hStream, &stream);
 	if (status)
 		return status;
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
 	into = capture_graph(stream);
 	if (into && exec_has(exec, PART_ALLOC, PART_FREE))
 		return CUDA_ERROR_NOT_SUPPORTED; /* as a child graph */
@@ -365,9 +382,13 @@ CUresult hand_cuGraphExecUpdate_v2(
 	struct wire_vcudaGraphUpdate *body;
 	struct shim_call call;
 
-	if (!exec || !graph || graph->capturing || !resultInfo)
+	if (!resultInfo)
 		return CUDA_ERROR_INVALID_VALUE;
-	*resultInfo = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	resultInfo->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+	resultInfo->errorNode = resultInfo->errorFromNode = NULL;
+	if (!exec || !graph || graph->capturing)
+		return CUDA_ERROR_INVALID_VALUE;
+	resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
 	if (graph->has_memory) {
 		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
 		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
@@ -391,14 +412,14 @@ CUresult hand_cuGraphExecUpdate_v2(
 CUresult hand_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
 	CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+	CUgraphExecUpdateResultInfo info;
 	CUresult status;
 
-	if (!hErrorNode_out || !updateResult_out)
-		return CUDA_ERROR_INVALID_VALUE;
 	status = hand_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
-	*hErrorNode_out = info.errorNode;
-	*updateResult_out = info.result;
+	if (hErrorNode_out)
+		*hErrorNode_out = info.errorNode;
+	if (updateResult_out)
+		*updateResult_out = info.result;
 	return status;
 }
 
@@ -408,6 +429,7 @@ CUresult hand_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 
 	if (!exec || !flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = exec->flags;
+	/* As NVIDIA's driver, which does not tell this one. */
+	*flags = exec->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	return CUDA_SUCCESS;
 }

@@ -207,7 +207,7 @@ CUresult hand_cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNod
 	bool whole = true;
 	CUresult status;
 
-	if (!graph || !numNodes)
+	if (!graph || !numNodes || (nodes && !*numNodes))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* How many there are is all that most programs ask. */
 	if (!nodes && !graph->capturing && !graph->pruned) {
@@ -232,7 +232,7 @@ CUresult hand_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t
 	bool whole = true;
 	CUresult status;
 
-	if (!graph || !numRootNodes)
+	if (!graph || !numRootNodes || (rootNodes && !*numRootNodes))
 		return CUDA_ERROR_INVALID_VALUE;
 	list.room = *numRootNodes;
 	status = graph_know_edges(graph);
@@ -260,7 +260,7 @@ CUresult hand_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode 
 	size_t room;
 	CUresult status;
 
-	if (!graph || !numEdges || !from != !to)
+	if (!graph || !numEdges || !from != !to || (edgeData && !from) || (from && !*numEdges))
 		return CUDA_ERROR_INVALID_VALUE;
 	status = graph_know_edges(graph);
 	if (status)
@@ -278,8 +278,11 @@ CUresult hand_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode 
 		if (edgeData)
 			memcpy(&edgeData[i], edge->data, sizeof(*edgeData));
 	}
-	for (size_t i = graph->edge_count; from && i < room; i++)
+	for (size_t i = graph->edge_count; from && i < room; i++) {
 		from[i] = to[i] = NULL;
+		if (edgeData)
+			edgeData[i] = (CUgraphEdgeData){0};
+	}
 	if (!from || room > graph->edge_count)
 		*numEdges = graph->edge_count;
 	return CUDA_SUCCESS;
@@ -294,7 +297,7 @@ CUresult graph_node_neighbours(CUgraphNode hNode, bool before, CUgraphNode *node
 	bool whole = true;
 	CUresult status;
 
-	if (!node || !count)
+	if (!node || !count || (data && !nodes) || (nodes && !*count))
 		return CUDA_ERROR_INVALID_VALUE;
 	list.room = *count;
 	status = graph_know_edges(node->graph);
@@ -379,8 +382,10 @@ CUresult hand_cuGraphDestroyNode(CUgraphNode hNode)
 	uint32_t number;
 	CUresult status;
 
-	if (!node || node->graph->capturing)
+	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (node->graph->capturing)
+		return CUDA_ERROR_ILLEGAL_STATE;
 	graph = node->graph;
 	if (graph->has_memory)
 		return CUDA_ERROR_NOT_SUPPORTED;

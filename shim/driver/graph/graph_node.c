@@ -13,6 +13,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
+#include "shim/driver/memop.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/memory/memory.h"
@@ -91,8 +92,11 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 	struct function *f;
 	CUresult status;
 
+	p->type = CU_GRAPH_NODE_TYPE_KERNEL;
 	if (!k)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!k->func && !k->kern)
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (k->ctx && context_of(k->ctx) != context)
@@ -100,9 +104,10 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 	status = function_find(k->func ? k->func : (CUfunction)k->kern, &f);
 	if (status)
 		return status;
-	if (!k->gridDimX || !k->gridDimY || !k->gridDimZ || !k->blockDimX || !k->blockDimY ||
-		!k->blockDimZ)
-		return CUDA_ERROR_INVALID_VALUE;
+	status = launch_fits(f, (unsigned[3]){k->gridDimX, k->gridDimY, k->gridDimZ},
+		(unsigned[3]){k->blockDimX, k->blockDimY, k->blockDimZ}, k->sharedMemBytes, false);
+	if (status)
+		return status;
 	if (!params_set(
 		    p, CU_GRAPH_NODE_TYPE_KERNEL, NULL, sizeof(*kernel) + f->info.param_bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -130,9 +135,12 @@ CUresult node_params_copy(
 	enum copy_way way;
 	CUresult status;
 
+	p->type = CU_GRAPH_NODE_TYPE_MEMCPY;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = copy_node(copy, &way, &inside, &app);
+	if (status == CUDA_ERROR_INVALID_HANDLE) /* of an array; nodes have no such answer */
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!status && way != COPY_WAY_INSIDE) {
 		status = part_copy_new((enum part_kind)way, &app, parts, &p->part);
 		if (!status)
@@ -148,6 +156,7 @@ CUresult node_params_fill(struct node_params *p, const CUDA_MEMSET_NODE_PARAMS *
 	struct graph_fill bytes;
 	size_t row, extent;
 
+	p->type = CU_GRAPH_NODE_TYPE_MEMSET;
 	if (!fill || !fill->width || !fill->height ||
 		(fill->elementSize != 1 && fill->elementSize != 2 && fill->elementSize != 4) ||
 		__builtin_mul_overflow(fill->width, fill->elementSize, &row) ||
@@ -171,6 +180,7 @@ CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *ho
 {
 	CUresult status;
 
+	p->type = CU_GRAPH_NODE_TYPE_HOST;
 	if (!host || !host->fn)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = callback_node_new(host->fn, host->userData, &p->part);
@@ -180,10 +190,15 @@ CUresult node_params_host(struct node_params *p, const CUDA_HOST_NODE_PARAMS *ho
 CUresult node_params_batch(struct node_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch)
 {
 	struct graph_batch head;
+	CUresult status;
 	size_t size;
 
+	p->type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
 	if (!batch || batch->count > GRAPH_BATCH_MAX || (batch->count && !batch->paramArray))
 		return CUDA_ERROR_INVALID_VALUE;
+	status = memop_check(batch->paramArray, batch->count);
+	if (status)
+		return status;
 	if (!node_context_ok(batch->ctx))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	head = (struct graph_batch){.count = batch->count, .flags = batch->flags};
@@ -200,6 +215,7 @@ CUresult node_params_event(struct node_params *p, uint32_t type, CUevent event)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)event;
 
+	p->type = type;
 	if (!shim_object_of(handle, KIND_CUevent))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
@@ -217,6 +233,7 @@ CUresult node_params_child(
 	struct graph *graph = graph_find(child);
 	struct graph_child bytes;
 
+	p->type = CU_GRAPH_NODE_TYPE_GRAPH;
 	if (!graph || graph->capturing || ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	p->move = ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
@@ -299,6 +316,16 @@ static bool graph_within(const struct graph *graph, const struct graph *around)
 	return graph != NULL;
 }
 
+/* A node cannot be behind another one twice. */
+static bool numbers_twice(const uint32_t *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (numbers[i] == numbers[k])
+				return true;
+	return false;
+}
+
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status)
 {
@@ -306,10 +333,13 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	bool with_data = edges_have_data(data, n);
 	uint32_t *after = NULL, number;
 
-	if (!status && (!phGraphNode || !graph || (p->child && graph_within(graph, p->child))))
+	/* As natively: a kernel that is none, where the node goes, and only then the rest. */
+	if (status != CUDA_ERROR_INVALID_HANDLE &&
+		(!phGraphNode || !graph ||
+			graph_numbers(graph, dependencies, n, &after) ||
+			numbers_twice(after, n) ||
+			(p->child && graph_within(graph, p->child))))
 		status = CUDA_ERROR_INVALID_VALUE;
-	if (!status)
-		status = graph_numbers(graph, dependencies, n, &after);
 	if (!status && graph->count == GRAPH_NODES_MAX)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	number = graph ? graph->count : 0;
@@ -482,8 +512,11 @@ CUresult node_set(
 	struct part_place *place;
 	struct parts *parts;
 
-	/* The node before its new parameters, as natively. */
-	if (!node || (hExec && !exec))
+	/* The node before its new parameters, as natively. Of captured ones the type may not be
+	 * known here. */
+	if (!node || (hExec && !exec_has_node(exec, node)) ||
+		(node->number < node->graph->types_known &&
+			node->graph->types[node->number] != p->type))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status) {
 		parts = exec ? &exec->parts : &node->graph->parts;

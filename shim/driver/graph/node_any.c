@@ -206,6 +206,23 @@ static bool off_set(struct graph_exec *exec, const struct graph_node *node, bool
 	return true;
 }
 
+/* Only kernels, copies and fills can be switched. */
+static CUresult switch_check(const struct graph_exec *exec, const struct graph_node *node)
+{
+	uint32_t type;
+	CUresult status;
+
+	if (!exec || !node || !exec_has_node(exec, node))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = graph_node_type(node->graph, node->number, &type);
+	if (status)
+		return status;
+	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+			       type == CU_GRAPH_NODE_TYPE_MEMSET
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult hand_cuGraphNodeSetEnabled(
 	CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 {
@@ -215,16 +232,12 @@ CUresult hand_cuGraphNodeSetEnabled(
 	struct wire_vcudaGraphSet *body;
 	struct part_place *place;
 	struct shim_call call;
-	uint32_t type;
 	CUresult status;
 
-	if (!exec || !node)
-		return CUDA_ERROR_INVALID_VALUE;
-	status = graph_node_type(node->graph, node->number, &type);
+	status = switch_check(exec, node);
 	if (status)
 		return status;
-	if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
-		type != CU_GRAPH_NODE_TYPE_MEMSET)
+	if (isEnabled > 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	place = node_place(node, &exec->parts);
 	if (place)
@@ -246,9 +259,10 @@ CUresult hand_cuGraphNodeGetEnabled(
 {
 	struct graph_exec *exec = graph_exec_find(hGraphExec);
 	struct graph_node *node = graph_node_find(hNode);
+	CUresult status;
 
-	if (!exec || !node || !isEnabled)
-		return CUDA_ERROR_INVALID_VALUE;
-	*isEnabled = !off_find(exec, node);
-	return CUDA_SUCCESS;
+	status = isEnabled ? switch_check(exec, node) : CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		*isEnabled = !off_find(exec, node);
+	return status;
 }

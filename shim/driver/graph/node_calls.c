@@ -108,8 +108,9 @@ CUresult hand_cuGraphKernelNodeGetParams_v2(
 		.blockDimY = k.block[1],
 		.blockDimZ = k.block[2],
 		.sharedMemBytes = k.shared,
+		.ctx = f ? (CUcontext)(uintptr_t)module_context(f->module)->handle : NULL,
 	};
-	if (f)
+	if (f && f->layout_count)
 		status = kernel_pointers(
 			node, f, bytes + sizeof(k), n - sizeof(k), &nodeParams->kernelParams);
 	free(bytes);
@@ -178,6 +179,11 @@ CUresult hand_cuGraphExecKernelNodeSetParams(
 
 /* ---- copies ---- */
 
+static CUresult node_context(CUcontext ctx)
+{
+	return node_context_ok(ctx) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies,
 	const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
@@ -185,10 +191,9 @@ CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
 
-	if (!node_context_ok(ctx))
-		return CUDA_ERROR_NOT_SUPPORTED;
 	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_copy(&p, copyParams, graph ? &graph->parts : NULL));
+		node_params_copy(&p, copyParams, graph ? &graph->parts : NULL)
+			?: node_context(ctx));
 }
 
 static const struct part *copy_part(const struct parts *parts, const struct graph_copy *copy)
@@ -287,9 +292,8 @@ CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 {
 	struct node_params p = {0};
 
-	if (!node_context_ok(ctx))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return node_set(hNode, &hGraphExec, &p, node_params_copy(&p, copyParams, NULL));
+	return node_set(hNode, &hGraphExec, &p,
+		node_params_copy(&p, copyParams, NULL) ?: node_context(ctx));
 }
 
 /* ---- fills ---- */
@@ -300,10 +304,8 @@ CUresult hand_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
 	struct node_params p = {0};
 
-	if (!node_context_ok(ctx))
-		return CUDA_ERROR_NOT_SUPPORTED;
 	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_fill(&p, memsetParams));
+		node_params_fill(&p, memsetParams) ?: node_context(ctx));
 }
 
 CUresult hand_cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams)
@@ -339,9 +341,8 @@ CUresult hand_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 {
 	struct node_params p = {0};
 
-	if (!node_context_ok(ctx))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return node_set(hNode, &hGraphExec, &p, node_params_fill(&p, memsetParams));
+	return node_set(hNode, &hGraphExec, &p,
+		node_params_fill(&p, memsetParams) ?: node_context(ctx));
 }
 
 /* ---- host functions ---- */
@@ -405,12 +406,13 @@ CUresult hand_cuGraphExecChildGraphNodeSetParams(
 {
 	struct graph *child = graph_find(childGraph);
 	struct node_params p = {0};
+	CUresult status;
 
+	status = node_params_child(&p, childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE);
 	/* Whose parts would go and whose would come is not kept apart. */
 	if (child && child->parts.count)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return node_set(hNode, &hGraphExec, &p,
-		node_params_child(&p, childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE));
+		status = CUDA_ERROR_NOT_SUPPORTED;
+	return node_set(hNode, &hGraphExec, &p, status);
 }
 
 CUresult hand_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,

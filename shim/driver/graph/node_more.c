@@ -130,7 +130,8 @@ CUresult hand_cuGraphKernelNodeGetAttribute(
 	if (!node || !value_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
-		memset(value_out, 0, sizeof(*value_out)); /* none can be made one */
+		value_out->deviceUpdatableKernelNode.deviceUpdatable = 0;
+		value_out->deviceUpdatableKernelNode.devNode = NULL; /* none can be made one */
 		return CUDA_SUCCESS;
 	}
 	if (!launch_attribute_travels(attr))
@@ -143,7 +144,7 @@ CUresult hand_cuGraphKernelNodeGetAttribute(
 	if (reply) {
 		value = shim_run(&call, &reply->value, &n);
 		if (value && n == sizeof(*value_out))
-			memcpy(value_out, value, n);
+			memcpy(value_out, value, launch_attribute_bytes(attr));
 		else
 			call.status = CUDA_ERROR_UNKNOWN;
 	}

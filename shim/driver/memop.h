@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values in memory that streams and graphs' nodes wait for and write.
+ */
+#ifndef VCUDA_SHIM_DRIVER_MEMOP_H
+#define VCUDA_SHIM_DRIVER_MEMOP_H
+
+#include <cuda.h>
+#include <stddef.h>
+
+/* What is wrong with N of them, INVALID_VALUE; pinned memory that they name becomes the agent's
+ * too, and its errors are answered as well. */
+CUresult memop_check(const CUstreamBatchMemOpParams *ops, size_t n);
+
+#endif
