@@ -19,7 +19,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
 
-static void node_params_free(struct node_params *p)
+void node_params_free(struct node_params *p)
 {
 	part_put(p->part);
 	free(p->bytes);
@@ -105,7 +105,8 @@ CUresult node_params_kernel(struct node_params *p, const CUDA_KERNEL_NODE_PARAMS
 	if (status)
 		return status;
 	status = launch_fits(f, (unsigned[3]){k->gridDimX, k->gridDimY, k->gridDimZ},
-		(unsigned[3]){k->blockDimX, k->blockDimY, k->blockDimZ}, k->sharedMemBytes, false);
+		(unsigned[3]){k->blockDimX, k->blockDimY, k->blockDimZ}, k->sharedMemBytes,
+		false);
 	if (status)
 		return status;
 	if (!params_set(
@@ -335,10 +336,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 
 	/* As natively: a kernel that is none, where the node goes, and only then the rest. */
 	if (status != CUDA_ERROR_INVALID_HANDLE &&
-		(!phGraphNode || !graph ||
-			graph_numbers(graph, dependencies, n, &after) ||
-			numbers_twice(after, n) ||
-			(p->child && graph_within(graph, p->child))))
+		(!phGraphNode || !graph || graph_numbers(graph, dependencies, n, &after) ||
+			numbers_twice(after, n) || (p->child && graph_within(graph, p->child))))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status && graph->count == GRAPH_NODES_MAX)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -369,174 +368,5 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	for (size_t i = 0; with_data && i < n && !status; i++)
 		status = hand_cuGraphAddDependencies_v2(
 			hGraph, &dependencies[i], phGraphNode, &data[i], 1);
-	return status;
-}
-
-/* ---- changing ---- */
-
-static CUresult set_post(const struct graph_node *node, const struct graph_exec *exec,
-	const struct node_params *p)
-{
-	struct wire_vcudaGraphSet *body;
-	struct shim_call call;
-	CUresult status = pinned_before(p->bytes, p->size);
-
-	if (status)
-		return status;
-	body = shim_begin(&call, OP_vcudaGraphSet, sizeof(*body));
-	body->graph = node->graph->handle;
-	body->node = node->number;
-	body->exec = exec ? exec->handle : 0;
-	body->type = p->type;
-	body->bytes = (uint32_t)p->size;
-	shim_put(&call, &body->params, p->bytes, p->size);
-	return shim_post(&call);
-}
-
-CUresult node_get_all(
-	const struct graph_node *node, uint32_t type, unsigned char **params, size_t *bytes)
-{
-	size_t total = 0, have = 0, n;
-	unsigned char *to = NULL;
-	CUresult status;
-
-	do {
-		const struct wire_vcudaGraphGet_reply *reply;
-		struct wire_vcudaGraphGet *body;
-		struct shim_call call;
-		const void *run;
-
-		n = 0;
-		body = shim_begin(&call, OP_vcudaGraphGet, sizeof(*body));
-		body->graph = node->graph->handle;
-		body->node = node->number;
-		body->first = (uint32_t)have;
-		reply = shim_wait(&call, sizeof(*reply));
-		if (reply) {
-			run = shim_run(&call, &reply->params, &n);
-			if (!to) {
-				total = reply->total;
-				to = malloc(total + 1);
-			}
-			if (!to)
-				call.status = CUDA_ERROR_OUT_OF_MEMORY;
-			else if (reply->type != type || n > total - have)
-				call.status = CUDA_ERROR_INVALID_VALUE;
-			else if (n)
-				memcpy(to + have, run, n);
-		}
-		status = shim_end(&call);
-		have += n;
-	} while (!status && n && have < total);
-	if (!status && have < total)
-		status = CUDA_ERROR_UNKNOWN;
-	if (status) {
-		free(to);
-		return status;
-	}
-	*params = to;
-	*bytes = total;
-	return CUDA_SUCCESS;
-}
-
-CUresult node_get(
-	const struct graph_node *node, uint32_t type, void *to, size_t room, size_t *bytes)
-{
-	unsigned char *params;
-	CUresult status = node_get_all(node, type, &params, bytes);
-
-	if (status)
-		return status;
-	if (*bytes > room)
-		status = CUDA_ERROR_INVALID_VALUE;
-	else
-		memcpy(to, params, *bytes);
-	free(params);
-	return status;
-}
-
-/* A captured one is found by its stand-in, its ticket or its event, which the worker names. */
-static struct part_place *node_place_captured(
-	const struct graph_node *node, uint32_t type, struct parts *parts)
-{
-	union {
-		struct graph_copy copy;
-		struct graph_number number;
-	} params;
-	size_t bytes;
-
-	if ((type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_HOST &&
-		    type != CU_GRAPH_NODE_TYPE_EVENT_RECORD) ||
-		node_get(node, type, &params, sizeof(params), &bytes))
-		return NULL;
-	for (size_t i = 0; i < parts->count; i++) {
-		struct part_place *place = &parts->places[i];
-		const struct part *part = place->part;
-		bool same;
-
-		if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
-			same = part_is(part, &params.copy);
-		else
-			same = part->number && part->number == params.number.number;
-		if (!same)
-			continue;
-		place->graph = node->graph->handle;
-		place->node = node->number;
-		return place;
-	}
-	return NULL;
-}
-
-struct part_place *node_place(const struct graph_node *node, struct parts *parts)
-{
-	bool unknown = false;
-	uint32_t type;
-
-	for (size_t i = 0; i < parts->count; i++) {
-		struct part_place *place = &parts->places[i];
-
-		if (place->graph == node->graph->handle && place->node == node->number)
-			return place;
-		unknown |= place->node == GRAPH_NO_NODE;
-	}
-	if (!unknown || graph_node_type(node->graph, node->number, &type))
-		return NULL;
-	return node_place_captured(node, type, parts);
-}
-
-CUresult node_set(
-	CUgraphNode hNode, const CUgraphExec *hExec, struct node_params *p, CUresult status)
-{
-	struct graph_exec *exec = hExec ? graph_exec_find(*hExec) : NULL;
-	struct graph_node *node = graph_node_find(hNode);
-	struct part_place *place;
-	struct parts *parts;
-
-	/* The node before its new parameters, as natively. Of captured ones the type may not be
-	 * known here. */
-	if (!node || (hExec && !exec_has_node(exec, node)) ||
-		(node->number < node->graph->types_known &&
-			node->graph->types[node->number] != p->type))
-		status = CUDA_ERROR_INVALID_VALUE;
-	if (!status) {
-		parts = exec ? &exec->parts : &node->graph->parts;
-		place = node_place(node, parts);
-		status = set_post(node, exec, p);
-	}
-	if (!status && place) {
-		if (p->part) {
-			part_put(place->part);
-			place->part = p->part;
-		} else {
-			parts_remove(parts, (size_t)(place - parts->places));
-		}
-		p->part = NULL;
-	} else if (!status && p->part) {
-		if (parts_add(parts, p->part, node->graph->handle, node->number))
-			p->part = NULL;
-		else
-			status = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	node_params_free(p);
 	return status;
 }

@@ -38,6 +38,8 @@ CUresult node_params_alloc(struct node_params *p, CUDA_MEM_ALLOC_NODE_PARAMS *al
 CUresult node_params_free_memory(
 	struct node_params *p, const struct graph *graph, CUdeviceptr address);
 
+void node_params_free(struct node_params *p);
+
 /* STATUS: what packing them said; nothing is sent where it is not SUCCESS. DATA may be NULL. */
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *data, size_t n, struct node_params *p, CUresult status);
