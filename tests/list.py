@@ -23,7 +23,8 @@ OTHERS = {
         "tests/roundtrips/steady.cu", "tests/roundtrips/part.py", "tests/stack/app.cu",
         "tests/agent/toy_worker.c", "tests/unit/softgpu_kernels.cu", "tests/utilities/plugin.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu",
-        "tests/programs/modules/conditional.cu", "tests/programs/modules/nested.cu"),
+        "tests/programs/modules/conditional.cu", "tests/programs/modules/nested.cu",
+        "tests/programs/modules/tensor.cu"),
     "they run the tests of other files": (
         "tests/cluster/run.py", "tests/curand/run.py", "tests/programs/run.sh", "tests/stack/run.py", "tests/torch/run.py"),
     "what several tests share": (

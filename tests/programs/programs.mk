@@ -29,6 +29,7 @@ PROGRAM_FLAGS12_per-thread-stream := -DCUDA_API_PER_THREAD_DEFAULT_STREAM
 PROGRAM_BLOBS_machine-code := cubin
 PROGRAM_BLOBS_graph-conditional := conditional
 PROGRAM_BLOBS_nested-launches := nested
+PROGRAM_BLOBS_tensor-copies := tensor
 PROGRAM_FLAGS13_machine-code := -gencode arch=compute_75,code=sm_75
 PROGRAM_FLAGS12_machine-code := --no-cuda-gpu-arch=sm_80 --cuda-gpu-arch=sm_75 \
 	--no-cuda-include-ptx=all
@@ -85,6 +86,12 @@ $(foreach abi,12 13,$(addprefix $(MODULE_DIR)/$(abi)/,$(MODULES_DEVICE_RUNTIME))
 	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_80 -rdc=true -ptx -o $@.ptx $<
 	$(Q)$(CUDA13)/bin/fatbinary --create=$@ -64 --image3=kind=elf,sm=90,file=$@.cubin \
 		--image3=kind=ptx,sm=80,file=$@.ptx
+
+# Tensor maps came with compute capability 9.0.
+$(MODULE_DIR)/12/tensor $(MODULE_DIR)/13/tensor: $(PROGRAMS_DIR)/modules/tensor.cu | $(CACHE)/.complete
+	$(call say,PTX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -arch=compute_90 -ptx -o $@ $<
 
 # Kept. (.SECONDARY: without names would let any missing file pass for made.)
 .PRECIOUS: $(MODULE_DIR)/%.o $(OBJ)/%.o $(OBJ)/link/%

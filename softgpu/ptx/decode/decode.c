@@ -140,7 +140,13 @@ static void plain(struct ptx_build *b);
 /* How much is taken is known when it runs. */
 static void decode_alloca(struct ptx_build *b)
 {
+	struct ptx_statement *st = &b->st;
+
 	ptx_build_function(b)->has_alloca = true;
+	/* All that is taken begins at a multiple of 16. */
+	if (st->noperands == 3 && st->operands[2].kind == PTX_OPERAND_NUMBER &&
+		st->operands[2].number.bits <= 16)
+		st->noperands = 2;
 	plain(b);
 }
 
@@ -174,6 +180,7 @@ static const struct rule rules[] = {
 	{"copysign", plain, ""},
 	{"cos", plain, ""},
 	{"cp", ptx_decode_cp_async, ""},
+	{"createpolicy", ptx_decode_createpolicy, ""},
 	{"cvt", ptx_decode_cvt, ""},
 	{"cvta", ptx_decode_cvta, ""},
 	{"discard", nothing, ""},
@@ -193,7 +200,7 @@ static const struct rule rules[] = {
 	{"ldmatrix", ptx_decode_matrix, ""},
 	{"ldu", ptx_decode_memory, ""},
 	{"lg2", plain, ""},
-	{"lop3", plain, "b"},
+	{"lop3", ptx_decode_lop3, ""},
 	{"mad", plain, "S"},
 	{"mad24", plain, ""},
 	{"madc", plain, "S"},
@@ -247,6 +254,7 @@ static const struct rule rules[] = {
 	{"sust", ptx_decode_sust, ""},
 	{"szext", plain, ""},
 	{"tanh", plain, ""},
+	{"tensormap", ptx_decode_tensormap, ""},
 	{"testp", plain, ""},
 	{"tex", ptx_decode_tex, ""},
 	{"tld4", ptx_decode_tex, ""},

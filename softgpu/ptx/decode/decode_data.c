@@ -3,6 +3,7 @@
  * Moves, comparisons and conversions: what needs more than a handler's name.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "softgpu/ptx/parse/build.h"
 
@@ -124,7 +125,7 @@ void ptx_decode_setp(struct ptx_build *b)
 	const struct ptx_statement *st = &b->st;
 	const struct ptx_operand *d = ptx_arg(b, 0);
 	const char *bool_op = NULL, *type = "", *cmp = st->nmods ? st->mod[0] : "";
-	uint32_t t, c = 0;
+	uint32_t t, tq, c = 0;
 	struct ptx_out p, q = {0};
 	struct ptx_operand second = ptx_word_operand(d->second);
 
@@ -143,14 +144,19 @@ void ptx_decode_setp(struct ptx_build *b)
 		q.operand = ptx_build_temp(b, 1);
 		if (d->second.n)
 			q = ptx_out(b, &second, 1, false);
+		t = ptx_build_temp(b, 1);
+		tq = ptx_build_temp(b, 1);
+		if (bool_op)
+			c = ptx_in(b, ptx_arg(b, 3), 1);
 		snprintf(key, sizeof(key), "setp.%s.%s", cmp, type);
 		ins = ptx_build_emit(b, key);
-		ins->d = p.operand;
-		ins->c = q.operand;
+		ins->d = t;
+		ins->c = tq;
 		ins->a = x;
 		ins->b = y;
-		if (bool_op)
-			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
+		combine(b, bool_op, tq, tq, c, false);
+		combine(b, bool_op, p.operand, t, c, false); /* may be c */
+		combine(b, NULL, q.operand, tq, 0, false);
 		return;
 	}
 	p = ptx_out(b, d, 1, false);
@@ -165,8 +171,7 @@ void ptx_decode_setp(struct ptx_build *b)
 	}
 	if (d->second.n && !ptx_is_sink(&second)) {
 		/* q last but one: it may be c. */
-		uint32_t tq = ptx_build_temp(b, 1);
-
+		tq = ptx_build_temp(b, 1);
 		combine(b, bool_op, tq, t, c, true);
 		combine(b, bool_op, p.operand, t, c, false);
 		combine(b, NULL, q.operand, tq, 0, false);
@@ -225,6 +230,67 @@ void ptx_decode_set(struct ptx_build *b)
 	ptx_out_finish(b, &out);
 }
 
+/* lop3{.and|.or}.b32 d{|p}, a, b, c, table{, q}: p = (d != 0) and/or q */
+void ptx_decode_lop3(struct ptx_build *b)
+{
+	const struct ptx_operand *d = ptx_arg(b, 0);
+	const char *bool_op = ptx_has_mod(&b->st, "and")  ? "and"
+			      : ptx_has_mod(&b->st, "or") ? "or"
+							  : NULL;
+	struct ptx_operand second = ptx_word_operand(d->second);
+	struct ptx_out out = ptx_out(b, d, 4, false), p;
+	uint32_t v[4], q, t, zero;
+	struct ptx_ins *ins;
+
+	for (uint32_t k = 0; k < 4; k++)
+		v[k] = ptx_in(b, ptx_arg(b, k + 1), 4);
+	ins = ptx_build_emit(b, "lop3.b32");
+	ins->d = out.operand;
+	ins->a = v[0];
+	ins->b = v[1];
+	ins->c = v[2];
+	ins->e = v[3];
+	if (bool_op) {
+		p = ptx_out(b, &second, 1, false);
+		q = ptx_in(b, ptx_arg(b, 5), 1);
+		t = ptx_build_temp(b, 1);
+		zero = ptx_build_constant(b, 4, 0, PTX_FIXED);
+		ins = ptx_build_emit(b, "setp.ne.u32");
+		ins->d = t;
+		ins->a = out.operand;
+		ins->b = zero;
+		combine(b, bool_op, p.operand, t, q, false);
+	}
+	ptx_out_finish(b, &out);
+}
+
+/* cvt.pack.sat.to.s32{.b32} d, a, b{, c}: a above b, what c has above both */
+static void decode_pack(struct ptx_build *b)
+{
+	const struct ptx_statement *st = &b->st;
+	bool three = st->nmods == 5;
+	uint32_t v[3] = {0}, bits = 0;
+	struct ptx_out out;
+	struct ptx_ins *ins;
+
+	if (st->nmods >= 4 && (st->mod[2][0] == 'u' || st->mod[2][0] == 's'))
+		bits = (uint32_t)strtoul(st->mod[2] + 1, NULL, 10);
+	if (strcmp(st->mod[0], "pack") || !ptx_has_mod(st, "sat") ||
+		strcmp(st->mod[3], "s32") || !bits || bits > 16 || (bits < 16) != three)
+		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
+	out = ptx_out(b, ptx_arg(b, 0), 4, false);
+	for (uint32_t k = 0; k < (three ? 3 : 2); k++)
+		v[k] = ptx_in(b, ptx_arg(b, k + 1), 4);
+	ins = ptx_build_emit(b, three ? "cvt.pack.b32" : "cvt.pack");
+	ins->d = out.operand;
+	ins->a = v[0];
+	ins->b = v[1];
+	ins->c = v[2];
+	ins->e = bits;
+	ins->f = st->mod[2][0] == 's';
+	ptx_out_finish(b, &out);
+}
+
 /* cvt{.round}{.ftz}{.sat}.to.from: a fast handler by name, or the general one. */
 void ptx_decode_cvt(struct ptx_build *b)
 {
@@ -242,6 +308,10 @@ void ptx_decode_cvt(struct ptx_build *b)
 	struct ptx_ins *ins;
 	char key[64];
 
+	if (ptx_has_mod(st, "pack")) {
+		decode_pack(b);
+		return;
+	}
 	for (uint32_t k = 0; k < st->nmods; k++) {
 		const char *mod = st->mod[k];
 

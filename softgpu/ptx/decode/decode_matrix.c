@@ -8,8 +8,11 @@
 
 #include <stdio.h>
 
-/* d 4, a 4, b 2, c 4. */
-#define MATRIX_REGS 14
+/* Rows of registers: d 4, a 8, b 4, c 4. */
+#define MATRIX_REGS 20
+#define AT_A 4
+#define AT_B 12
+#define AT_C 16
 
 static uint32_t scratch(struct ptx_build *b, uint32_t size)
 {
@@ -57,29 +60,34 @@ static void decode_mma(struct ptx_build *b)
 	for (uint32_t k = 0; k < st->nmods; k++) {
 		const char *mod = st->mod[k];
 
-		if (ptx_type_bytes(mod) && n < 4)
+		if ((ptx_type_bytes(mod) || ptx_mod_in(mod, "e4m3 e5m2 s4 u4 b1")) && n < 4)
 			types[n++] = mod;
 		else if (mod[0] == 'm' && mod[1] >= '0' && mod[1] <= '9')
 			shape = mod;
 		else if (strcmp(mod, "sync") && strcmp(mod, "aligned") && strcmp(mod, "row") &&
-			 strcmp(mod, "col") && strcmp(mod, "satfinite"))
+			 strcmp(mod, "col") && strcmp(mod, "satfinite") &&
+			 strcmp(mod, "popc") && strcmp(mod, "and") && strcmp(mod, "xor"))
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	}
 	if (n != 4 || strcmp(types[0], types[3]))
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	snprintf(key, sizeof(key), "mma.%s%s.%s.%s.%s", shape,
-		ptx_has_mod(st, "satfinite") ? ".satfinite" : "", types[0], types[1], types[2]);
+		ptx_has_mod(st, "satfinite") ? ".satfinite"
+		: ptx_has_mod(st, "and")     ? ".and"
+		: ptx_has_mod(st, "xor")     ? ".xor"
+					     : "",
+		types[0], types[1], types[2]);
 	size = !strcmp(types[0], "f64") ? 8 : 4;
 	row = size * PTX_LANES;
 	at = scratch(b, size);
-	gather(b, 1, at + 4 * row, size, 4);
-	gather(b, 2, at + 8 * row, size, 2);
-	gather(b, 3, at + 10 * row, size, 4);
+	gather(b, 1, at + AT_A * row, size, AT_B - AT_A);
+	gather(b, 2, at + AT_B * row, size, AT_C - AT_B);
+	gather(b, 3, at + AT_C * row, size, MATRIX_REGS - AT_C);
 	ins = ptx_build_emit(b, key);
 	ins->d = at;
-	ins->a = at + 4 * row;
-	ins->b = at + 8 * row;
-	ins->c = at + 10 * row;
+	ins->a = at + AT_A * row;
+	ins->b = at + AT_B * row;
+	ins->c = at + AT_C * row;
 	ins->e = ptx_build_constant(b, 4, UINT32_MAX, PTX_FIXED);
 	if (d->kind != PTX_OPERAND_LIST || d->nitems > 4)
 		ptx_build_lacks(b, "%.*s: its result", (int)st->text.n, st->text.p);

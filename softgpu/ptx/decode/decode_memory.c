@@ -38,6 +38,18 @@ static uint32_t register_size(struct ptx_build *b, const struct ptx_operand *o)
 	return 0;
 }
 
+/* st.async and red.async are done at once: their bytes count on the barrier. */
+static void complete_bytes(struct ptx_build *b, const struct ptx_operand *o, uint32_t bytes)
+{
+	struct ptx_address at = ptx_address_in(b, o, 'S');
+	uint32_t count = ptx_build_constant(b, 4, bytes, PTX_FIXED);
+	struct ptx_ins *ins = ptx_build_emit(b, "mbarrier.complete_tx");
+
+	ins->a = at.reg;
+	ins->imm = at.imm;
+	ins->b = count;
+}
+
 void ptx_decode_memory(struct ptx_build *b)
 {
 	const struct ptx_statement *st = &b->st;
@@ -138,10 +150,12 @@ void ptx_decode_memory(struct ptx_build *b)
 			ptx_out_finish(b, &outs[k]);
 	if (acquires && !store)
 		ptx_build_emit(b, "polled");
+	if (ptx_has_mod(st, "async"))
+		complete_bytes(b, ptx_arg(b, 2), count * size);
 }
 
 /* The address as a generic one, so that a handler need not know the space. */
-static struct ptx_address generic(struct ptx_build *b, const struct ptx_operand *o, char space)
+struct ptx_address ptx_address_in(struct ptx_build *b, const struct ptx_operand *o, char space)
 {
 	struct ptx_address at = ptx_address(b, o, space);
 	uint32_t t;
@@ -172,7 +186,7 @@ static struct ptx_address generic(struct ptx_build *b, const struct ptx_operand 
 
 struct ptx_address ptx_address_generic(struct ptx_build *b, const struct ptx_operand *o)
 {
-	return generic(b, o, find_space(b));
+	return ptx_address_in(b, o, find_space(b));
 }
 
 /* atom.add.f32 d, [a], b; red.add.f32 [a], b; atom.cas d, [a], b, c; .v2/.v4 of sm_90. */
@@ -182,8 +196,8 @@ void ptx_decode_atomic(struct ptx_build *b)
 		"add", "min", "max", "inc", "dec", "exch", "cas", "and", "or", "xor"};
 	const struct ptx_statement *st = &b->st;
 	bool red = st->root.p[0] == 'r';
-	const char *op = NULL, *type = st->nmods ? st->mod[st->nmods - 1] : "";
-	uint32_t size = ptx_type_bytes(type), first = red ? 0 : 1, count = 1;
+	const char *op = NULL, *type = "";
+	uint32_t size, first = red ? 0 : 1, count = 1;
 	const struct ptx_operand *value, *dst;
 	struct ptx_address at;
 	char key[48], bare[8];
@@ -195,9 +209,10 @@ void ptx_decode_atomic(struct ptx_build *b)
 		if (!strcmp(st->mod[k], "v2") || !strcmp(st->mod[k], "v4") ||
 			!strcmp(st->mod[k], "v8"))
 			count = (uint32_t)(st->mod[k][1] - '0');
-		if (!strcmp(st->mod[k], "async"))
-			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
+		if (ptx_type_bytes(st->mod[k]))
+			type = st->mod[k];
 	}
+	size = ptx_type_bytes(type);
 	if (!op || size < 2)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	if (op[0] == 'a' || op[0] == 'e' || op[0] == 'c' || op[0] == 'o' || op[0] == 'x')
@@ -207,7 +222,7 @@ void ptx_decode_atomic(struct ptx_build *b)
 		}
 	if (!strcmp(op, "exch") && size == 4)
 		type = "b32";
-	at = generic(b, ptx_arg(b, first), find_space(b));
+	at = ptx_address_in(b, ptx_arg(b, first), find_space(b));
 	value = ptx_arg(b, first + 1);
 	dst = red ? NULL : ptx_arg(b, 0);
 	if (count > 1 && (value->nitems != count || (dst && dst->nitems != count)))
@@ -218,8 +233,6 @@ void ptx_decode_atomic(struct ptx_build *b)
 		struct ptx_ins *ins;
 		uint32_t v, c = 0;
 
-		if (size == 16)
-			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 		v = ptx_in(b, count > 1 ? &value->items[k] : value, size);
 		if (!strcmp(op, "cas"))
 			c = ptx_in(b, ptx_arg(b, first + 2), size);
@@ -238,6 +251,8 @@ void ptx_decode_atomic(struct ptx_build *b)
 	}
 	if (!red)
 		ptx_build_emit(b, "polled");
+	if (ptx_has_mod(st, "async"))
+		complete_bytes(b, ptx_arg(b, 2), size);
 }
 
 /* cvta{.to}.space.u64 d, a */
@@ -298,64 +313,63 @@ void ptx_decode_mapa(struct ptx_build *b)
 	ptx_out_finish(b, &out);
 }
 
-/* cp.async.{ca,cg}.shared.global [d], [a], size{, src-size}; commit and wait groups do nothing,
+static bool is_predicate(struct ptx_build *b, const struct ptx_operand *o)
+{
+	return register_size(b, o) == 1;
+}
+
+/* The value; 0 where the predicate holds. */
+static uint32_t unless(struct ptx_build *b, const struct ptx_operand *o, uint32_t value)
+{
+	uint32_t p = ptx_in(b, o, 1), d = ptx_build_temp(b, 4);
+	uint32_t zero = ptx_build_constant(b, 4, 0, PTX_FIXED);
+	uint32_t other = ptx_build_constant(b, 4, value, PTX_FIXED);
+	struct ptx_ins *ins = ptx_build_emit(b, "selp.b32");
+
+	ins->d = d;
+	ins->a = zero;
+	ins->b = other;
+	ins->c = p;
+	return d;
+}
+
+/* cp.async.{ca,cg}.shared.global [d], [a], size{, src-size or a predicate that
+ * says to read nothing}; commit and wait groups do nothing,
  * since the copy is done when the instruction is. */
 void ptx_decode_cp_async(struct ptx_build *b)
 {
 	const struct ptx_statement *st = &b->st;
 	struct ptx_address to, from;
-	uint32_t source = 0, a, d;
+	uint32_t source = 0;
 	struct ptx_ins *ins;
 	const struct ptx_operand *size;
 
-	if (!ptx_has_mod(st, "async") || ptx_has_mod(st, "tensor") || ptx_has_mod(st, "reduce"))
+	if (ptx_has_mod(st, "bulk")) {
+		ptx_decode_bulk(b);
+		return;
+	}
+	if (!ptx_has_mod(st, "async"))
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	if (ptx_has_mod(st, "commit_group") || ptx_has_mod(st, "wait_group") ||
 		ptx_has_mod(st, "wait_all"))
 		return;
 	if (ptx_has_mod(st, "mbarrier")) {
-		to = generic(b, ptx_arg(b, 0), find_space(b));
+		to = ptx_address_in(b, ptx_arg(b, 0), find_space(b));
 		ins = ptx_build_emit(b, "mbarrier.cp_async");
 		ins->a = to.reg;
 		ins->imm = to.imm;
 		ins->b = ptx_has_mod(st, "noinc");
 		return;
 	}
-	if (ptx_has_mod(st, "bulk")) {
-		/* [dst], [src], bytes{, [mbar]} */
-		bool to_shared = !strncmp(st->mod[2], "shared", 6);
-		struct ptx_address bar = {0};
-
-		if (ptx_has_mod(st, "multicast::cluster") || ptx_has_mod(st, "prefetch"))
-			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
-		to = generic(b, ptx_arg(b, 0), to_shared ? 'S' : 'G');
-		from = generic(
-			b, ptx_arg(b, 1), to_shared && ptx_has_mod(st, "global") ? 'G' : 'S');
-		a = ptx_in(b, ptx_arg(b, 2), 4);
-		if (to_shared)
-			bar = generic(b, ptx_arg(b, 3), 'S');
-		d = ptx_build_temp(b, 8);
-		ins = ptx_build_emit(b, "cvta.add.b64");
-		ins->d = d;
-		ins->a = bar.reg;
-		ins->imm = bar.imm;
-		ins = ptx_build_emit(b, "cp.bulk");
-		ins->d = to.reg;
-		ins->a = from.reg;
-		ins->b = a;
-		ins->c = d;
-		ins->e = to_shared;
-		ins->imm = from.imm;
-		ins->f = (uint32_t)to.imm;
-		return;
-	}
-	to = generic(b, ptx_arg(b, 0), 'S');
-	from = generic(b, ptx_arg(b, 1), 'G');
+	to = ptx_address_in(b, ptx_arg(b, 0), 'S');
+	from = ptx_address_in(b, ptx_arg(b, 1), 'G');
 	size = ptx_arg(b, 2);
 	if (size->kind != PTX_OPERAND_NUMBER ||
 		(size->number.bits != 4 && size->number.bits != 8 && size->number.bits != 16))
 		ptx_build_lacks(b, "%.*s: its size", (int)st->text.n, st->text.p);
-	if (st->noperands > 3 && !ptx_has_mod(st, "L2::cache_hint"))
+	if (st->noperands > 3 && is_predicate(b, ptx_arg(b, 3)))
+		source = unless(b, ptx_arg(b, 3), (uint32_t)size->number.bits);
+	else if (st->noperands > 3 && !ptx_has_mod(st, "L2::cache_hint"))
 		source = ptx_in(b, ptx_arg(b, 3), 4);
 	else if (st->noperands > 4)
 		source = ptx_in(b, ptx_arg(b, 3), 4);
@@ -380,7 +394,7 @@ void ptx_decode_mbarrier(struct ptx_build *b)
 	struct ptx_address at;
 	struct ptx_ins *ins;
 	uint32_t first = 0, value = 0;
-	char key[48];
+	char key[72];
 
 	if (!strcmp(what, "pending_count")) {
 		out = ptx_out(b, ptx_arg(b, 0), 4, false);
@@ -394,7 +408,7 @@ void ptx_decode_mbarrier(struct ptx_build *b)
 		bool parity = ptx_has_mod(st, "parity");
 
 		out = ptx_out(b, ptx_arg(b, 0), 1, false);
-		at = generic(b, ptx_arg(b, 1), find_space(b));
+		at = ptx_address_in(b, ptx_arg(b, 1), find_space(b));
 		value = ptx_in(b, ptx_arg(b, 2), parity ? 4 : 8);
 		ins = ptx_build_emit(b, parity ? "mbarrier.wait.parity" : "mbarrier.wait");
 		ins->d = out.operand;
@@ -413,7 +427,7 @@ void ptx_decode_mbarrier(struct ptx_build *b)
 		} else {
 			out.operand = ptx_build_temp(b, 8);
 		}
-		at = generic(b, ptx_arg(b, first), find_space(b));
+		at = ptx_address_in(b, ptx_arg(b, first), find_space(b));
 		if (st->noperands > first + 1)
 			value = ptx_in(b, ptx_arg(b, first + 1), 4);
 		else
@@ -426,7 +440,7 @@ void ptx_decode_mbarrier(struct ptx_build *b)
 		ins->b = value;
 		return;
 	}
-	at = generic(b, ptx_arg(b, 0), find_space(b));
+	at = ptx_address_in(b, ptx_arg(b, 0), find_space(b));
 	if (st->noperands > 1)
 		value = ptx_in(b, ptx_arg(b, 1), 4);
 	snprintf(key, sizeof(key), "mbarrier.%s", what);

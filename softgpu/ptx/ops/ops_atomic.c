@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "softgpu/ptx/ops/barrier.h"
 #include "softgpu/ptx/ops/ops.h"
 #include "softgpu/ptx/ops/round.h"
 
@@ -81,6 +82,50 @@ INLINE bool swap_in(void *p, size_t size, uint64_t *old, uint64_t next)
 INTEGER(16, uint16_t)
 INTEGER(32, uint32_t)
 INTEGER(64, uint64_t)
+
+/* 128 bits: compilers leave these to a library. */
+static bool swap_128(unsigned __int128 *p, unsigned __int128 *old, unsigned __int128 next)
+{
+	uint64_t low = (uint64_t)*old, high = (uint64_t)(*old >> 64);
+	bool same;
+
+	__asm__ volatile("lock cmpxchg16b %1"
+		: "=@ccz"(same), "+m"(*p), "+a"(low), "+d"(high)
+		: "b"((uint64_t)next), "c"((uint64_t)(next >> 64))
+		: "memory");
+	*old = (unsigned __int128)high << 64 | low;
+	return same;
+}
+
+OP(atom_exch_b128, "atom.exch.b128", "x")
+{
+	DST(unsigned __int128);
+	SRC_B(unsigned __int128);
+
+	EACH(w->mask)
+	{
+		unsigned __int128 *p = AT(16), old = *p;
+
+		while (!swap_128(p, &old, b[l]))
+			;
+		d[l] = old;
+	}
+}
+
+OP(atom_cas_b128, "atom.cas.b128", "x")
+{
+	DST(unsigned __int128);
+	SRC_B(unsigned __int128);
+	SRC_C(unsigned __int128);
+
+	EACH(w->mask)
+	{
+		unsigned __int128 *p = AT(16), old = b[l];
+
+		(void)swap_128(p, &old, c[l]);
+		d[l] = old;
+	}
+}
 
 #define ORDERED(t, T)                                                                          \
 	SWAP(min, t, T, v < old ? v : old)                                                     \
@@ -189,36 +234,7 @@ OP(cp_async, "cp.async", "x")
 	}
 }
 
-/* ---- mbarrier ----
- * Its 64 bits: pending arrivals 0-19, expected arrivals 20-39, pending bytes 40-62 (biased by
- * being signed), phase 63. */
-
-struct mbarrier {
-	uint32_t pending, expected;
-	int32_t bytes;
-	uint32_t phase;
-};
-
-#define COUNT_BITS 0xfffffu
-
-static struct mbarrier mbarrier_read(const uint64_t *p)
-{
-	uint64_t v = *p;
-
-	return (struct mbarrier){(uint32_t)v & COUNT_BITS, (uint32_t)(v >> 20) & COUNT_BITS,
-		(int32_t)((uint32_t)(v >> 40) << 9) >> 9, (uint32_t)(v >> 63)};
-}
-
-static uint64_t mbarrier_write(uint64_t *p, struct mbarrier bar)
-{
-	if (!bar.pending && !bar.bytes) {
-		bar.phase ^= 1;
-		bar.pending = bar.expected;
-	}
-	*p = bar.pending | (uint64_t)bar.expected << 20 |
-	     (uint64_t)((uint32_t)bar.bytes & 0x7fffffu) << 40 | (uint64_t)bar.phase << 63;
-	return *p;
-}
+/* ---- mbarrier ---- */
 
 #define MBARRIER(id, name, ...)                                                                \
 	OP(mbarrier_##id, "mbarrier." name, "x")                                               \
@@ -234,7 +250,7 @@ static uint64_t mbarrier_write(uint64_t *p, struct mbarrier bar)
 #define COUNT (REG(const uint32_t, b)[l])
 MBARRIER(init, "init", {
 	*p = COUNT | (uint64_t)COUNT << 20;
-	if (!COUNT || COUNT > COUNT_BITS)
+	if (!COUNT || COUNT > MBARRIER_COUNT_BITS)
 		ptx_fault(w, i, PTX_TRAP, "mbarrier.init with a count of %u", COUNT);
 })
 MBARRIER(inval, "inval", { *p = 0; })
@@ -262,6 +278,15 @@ MBARRIER(arrive_expect_tx, "arrive.expect_tx", {
 	bar.pending--;
 	mbarrier_write(p, bar);
 })
+MBARRIER(arrive_drop_expect_tx, "arrive_drop.expect_tx", {
+	REG(uint64_t, d)[l] = *p;
+	if (!bar.pending)
+		ptx_fault(w, i, PTX_TRAP, "mbarrier.arrive_drop: more arrivals than expected");
+	bar.bytes += (int32_t)COUNT;
+	bar.pending--;
+	bar.expected--;
+	mbarrier_write(p, bar);
+})
 MBARRIER(expect_tx, "expect_tx", {
 	bar.bytes += (int32_t)COUNT;
 	mbarrier_write(p, bar);
@@ -285,31 +310,5 @@ MBARRIER(wait_parity, "wait.parity", { PUT_LANE((COUNT & 1) != bar.phase); })
 
 OP(mbarrier_pending_count, "mbarrier.pending_count", "x")
 {
-	EACH(m) REG(uint32_t, d)[l] = (uint32_t)REG(const uint64_t, a)[l] & COUNT_BITS;
-}
-
-/* cp.async.bulk: b bytes from [a + imm] to [d + f], then off the mbarrier [c] where e is set.
- */
-OP(cp_bulk, "cp.bulk", "x")
-{
-	EACH(w->mask)
-	{
-		uint32_t n = REG(const uint32_t, b)[l];
-		uint64_t to = REG(const uint64_t, d)[l] + (uint64_t)(int32_t)i->f;
-		uint64_t from = REG(const uint64_t, a)[l] + i->imm;
-
-		if (n % 16 || to % 16 || from % 16)
-			ptx_fault(w, i, PTX_MISALIGNED_ADDRESS,
-				"cp.async.bulk: %u bytes not aligned to 16", n);
-		for (uint32_t k = 0; k < n; k += 16)
-			memcpy(ptx_generic(w, i, l, to + k, 16),
-				ptx_generic(w, i, l, from + k, 16), 16);
-		if (i->e) {
-			uint64_t *p = ptx_generic(w, i, l, REG(const uint64_t, c)[l], 8);
-			struct mbarrier bar = mbarrier_read(p);
-
-			bar.bytes -= (int32_t)n;
-			mbarrier_write(p, bar);
-		}
-	}
+	EACH(m) REG(uint32_t, d)[l] = (uint32_t)REG(const uint64_t, a)[l] & MBARRIER_COUNT_BITS;
 }

@@ -311,6 +311,22 @@ PAIR(f16_rn_relu, PTX_RN, true, uint32_t, &ptx_f16, 16, false, "cvt.rn.relu.f16x
 PAIR(bf16_rn, PTX_RN, false, uint32_t, &ptx_bf16, 16, false, "cvt.rn.bf16x2.f32")
 PAIR(bf16_rz, PTX_RZ, false, uint32_t, &ptx_bf16, 16, false, "cvt.rz.bf16x2.f32")
 PAIR(bf16_rn_relu, PTX_RN, true, uint32_t, &ptx_bf16, 16, false, "cvt.rn.relu.bf16x2.f32")
+PAIR(f16_rn_finite, PTX_RN, false, uint32_t, &ptx_f16, 16, true, "cvt.rn.satfinite.f16x2.f32")
+PAIR(f16_rn_relu_finite, PTX_RN, true, uint32_t, &ptx_f16, 16, true,
+	"cvt.rn.relu.satfinite.f16x2.f32")
+PAIR(f16_rz_finite, PTX_RZ, false, uint32_t, &ptx_f16, 16, true, "cvt.rz.satfinite.f16x2.f32")
+PAIR(f16_rz_relu, PTX_RZ, true, uint32_t, &ptx_f16, 16, false, "cvt.rz.relu.f16x2.f32")
+PAIR(f16_rz_relu_finite, PTX_RZ, true, uint32_t, &ptx_f16, 16, true,
+	"cvt.rz.relu.satfinite.f16x2.f32")
+PAIR(bf16_rn_finite, PTX_RN, false, uint32_t, &ptx_bf16, 16, true,
+	"cvt.rn.satfinite.bf16x2.f32")
+PAIR(bf16_rn_relu_finite, PTX_RN, true, uint32_t, &ptx_bf16, 16, true,
+	"cvt.rn.relu.satfinite.bf16x2.f32")
+PAIR(bf16_rz_finite, PTX_RZ, false, uint32_t, &ptx_bf16, 16, true,
+	"cvt.rz.satfinite.bf16x2.f32")
+PAIR(bf16_rz_relu, PTX_RZ, true, uint32_t, &ptx_bf16, 16, false, "cvt.rz.relu.bf16x2.f32")
+PAIR(bf16_rz_relu_finite, PTX_RZ, true, uint32_t, &ptx_bf16, 16, true,
+	"cvt.rz.relu.satfinite.bf16x2.f32")
 PAIR(e4m3, PTX_RN, false, uint16_t, &ptx_e4m3, 8, true, "cvt.rn.e4m3x2.f32")
 PAIR(e5m2, PTX_RN, false, uint16_t, &ptx_e5m2, 8, true, "cvt.rn.e5m2x2.f32")
 
@@ -350,3 +366,38 @@ FROM8(e5m2, &ptx_e5m2, "cvt.rn.f16x2.e5m2x2")
 	}
 FROM8_RELU(e4m3, &ptx_e4m3, "cvt.rn.relu.f16x2.e4m3x2")
 FROM8_RELU(e5m2, &ptx_e5m2, "cvt.rn.relu.f16x2.e5m2x2")
+
+/* ---- Integers of `e` bits side by side, saturated: a above b, and c above both ---- */
+
+INLINE uint32_t saturated(int32_t v, unsigned bits, bool is_signed)
+{
+	const int32_t most = (int32_t)((1u << (bits - is_signed)) - 1);
+	const int32_t least = is_signed ? -most - 1 : 0;
+
+	return (uint32_t)(v < least ? least : v > most ? most : v) & ((1u << bits) - 1);
+}
+
+OP(cvt_pack, "cvt.pack", "x")
+{
+	DST(uint32_t);
+	SRC_A(int32_t);
+	SRC_B(int32_t);
+	const unsigned bits = i->e;
+	const bool is_signed = i->f;
+
+	PUT(uint32_t,
+		saturated(a[l], bits, is_signed) << bits | saturated(b[l], bits, is_signed));
+}
+
+OP(cvt_pack_b32, "cvt.pack.b32", "x")
+{
+	DST(uint32_t);
+	SRC_A(int32_t);
+	SRC_B(int32_t);
+	SRC_C(uint32_t);
+	const unsigned bits = i->e;
+	const bool is_signed = i->f;
+
+	PUT(uint32_t, c[l] << 2 * bits | saturated(a[l], bits, is_signed) << bits |
+			      saturated(b[l], bits, is_signed));
+}

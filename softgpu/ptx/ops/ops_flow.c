@@ -416,21 +416,23 @@ MAPA(32, uint32_t)
 MAPA(64, uint64_t)
 
 /* Grows the frame for all its lanes alike, by the most that one wants. */
-OP(alloca_u64, "alloca.u64", "88")
-{
-	DST(uint64_t);
-	SRC_A(uint64_t);
-	struct ptx_frame *frame = w->frame;
-	uint64_t most = 0, at = (frame->sp + 15u) & ~15u;
-
-	EACH(m & w->mask)
-	most = a[l] > most ? a[l] : most;
-	if (most > w->local_bytes || at + most > w->local_bytes)
-		ptx_fault(w, i, PTX_STACK_ERROR, "alloca of %llu bytes",
-			(unsigned long long)most);
-	frame->sp = (uint32_t)(at + most);
-	PUT(uint64_t, at);
-}
+#define ALLOCA(n, form, T)                                                                     \
+	OP(alloca_u##n, "alloca.u" #n, form)                                                   \
+	{                                                                                      \
+		DST(T);                                                                        \
+		SRC_A(T);                                                                      \
+		struct ptx_frame *frame = w->frame;                                            \
+		uint64_t most = 0, at = (frame->sp + 15u) & ~15u;                              \
+		EACH(m & w->mask)                                                              \
+		most = a[l] > most ? a[l] : most;                                              \
+		if (most > w->local_bytes || at + most > w->local_bytes)                       \
+			ptx_fault(w, i, PTX_STACK_ERROR, "alloca of %llu bytes",               \
+				(unsigned long long)most);                                     \
+		frame->sp = (uint32_t)(at + most);                                             \
+		PUT(T, at);                                                                    \
+	}
+ALLOCA(32, "44", uint32_t)
+ALLOCA(64, "88", uint64_t)
 
 /* Where the frame ends, and back to there; while some of its lanes are elsewhere, what they
  * have taken since stays. */

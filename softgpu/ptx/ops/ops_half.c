@@ -149,6 +149,26 @@ INLINE uint16_t flush_bf16(uint16_t v)
 		t##_write(least(fabs(X(t)), fabs(Y(t)))) | ((xh ^ yh) & 0x8000))               \
 	HALF(max_xorsign, "max.xorsign.abs", t, 2,                                             \
 		t##_write(most(fabs(X(t)), fabs(Y(t)))) | ((xh ^ yh) & 0x8000))                \
+	HALF(min_nan_xorsign, "min.NaN.xorsign.abs", t, 2,                                     \
+		t##_write(both(X(t), Y(t), least(fabs(X(t)), fabs(Y(t))))) |                   \
+			((xh ^ yh) & 0x8000))                                                  \
+	HALF(min_ftz_nan, "min.ftz.NaN", t, 2,                                                 \
+		t##_write(both(XF(t), YF(t), least(XF(t), YF(t)))))                            \
+	HALF(min_ftz_xorsign, "min.ftz.xorsign.abs", t, 2,                                     \
+		t##_write(least(fabs(XF(t)), fabs(YF(t)))) | ((xh ^ yh) & 0x8000))             \
+	HALF(min_ftz_nan_xorsign, "min.ftz.NaN.xorsign.abs", t, 2,                             \
+		t##_write(both(XF(t), YF(t), least(fabs(XF(t)), fabs(YF(t))))) |               \
+			((xh ^ yh) & 0x8000))                                                  \
+	HALF(max_nan_xorsign, "max.NaN.xorsign.abs", t, 2,                                     \
+		t##_write(both(X(t), Y(t), most(fabs(X(t)), fabs(Y(t))))) |                    \
+			((xh ^ yh) & 0x8000))                                                  \
+	HALF(max_ftz_nan, "max.ftz.NaN", t, 2,                                                 \
+		t##_write(both(XF(t), YF(t), most(XF(t), YF(t)))))                             \
+	HALF(max_ftz_xorsign, "max.ftz.xorsign.abs", t, 2,                                     \
+		t##_write(most(fabs(XF(t)), fabs(YF(t)))) | ((xh ^ yh) & 0x8000))              \
+	HALF(max_ftz_nan_xorsign, "max.ftz.NaN.xorsign.abs", t, 2,                             \
+		t##_write(both(XF(t), YF(t), most(fabs(XF(t)), fabs(YF(t))))) |                \
+			((xh ^ yh) & 0x8000))                                                  \
 	HALF(ex2, "ex2", t, 1, t##_write(exp2(X(t))))                                          \
 	HALF(ex2_ftz, "ex2.ftz", t, 1, flush_##t(t##_write(exp2(XF(t)))))                      \
 	HALF(tanh, "tanh", t, 1, t##_write(tanh(X(t))))

@@ -163,6 +163,9 @@ TERNARY(mad24_lo_s32, "mad24.lo.s32", "4444", int32_t, int32_t, int32_t,
 TERNARY(mad24_hi_s32, "mad24.hi.s32", "4444", int32_t, int32_t, int32_t,
 	((low24s(a[l]) * low24s(b[l])) >> 16) + c[l])
 
+TERNARY(mad24_hi_sat_s32, "mad24.hi.sat.s32", "4444", int32_t, int32_t, int32_t,
+	saturate(((low24s(a[l]) * low24s(b[l])) >> 16) + c[l]))
+
 #define SAD(t, form, T, U)                                                                     \
 	TERNARY(sad_##t, "sad." #t, form, U, T, U,                                             \
 		c[l] + (a[l] < b[l] ? (U)b[l] - (U)a[l] : (U)a[l] - (U)b[l]))

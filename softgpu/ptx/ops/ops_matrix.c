@@ -6,13 +6,23 @@
 #include "softgpu/ptx/ops/ops_sync.h"
 #include "softgpu/ptx/ops/round.h"
 
-enum element { E_F16, E_BF16, E_TF32, E_F64, E_S8, E_U8 };
+enum element { E_F16, E_BF16, E_TF32, E_F64, E_S8, E_U8, E_E4M3, E_E5M2, E_S4, E_U4, E_B1 };
+
+/* Elements in a register. */
+INLINE unsigned per_register(enum element kind)
+{
+	return kind <= E_BF16	? 2
+	       : kind <= E_F64	? 1
+	       : kind <= E_E5M2 ? 4
+	       : kind <= E_U4	? 8
+				: 32;
+}
 
 /* Element `index` of what a lane holds of A or B. */
 INLINE double element(
 	const unsigned char *regs, enum element kind, unsigned lane, unsigned index)
 {
-	const unsigned per = kind <= E_BF16 ? 2 : kind >= E_S8 ? 4 : 1;
+	const unsigned per = per_register(kind);
 	uint32_t word, bits;
 	float f;
 	double v;
@@ -27,6 +37,11 @@ INLINE double element(
 	case E_BF16: return (double)ptx_bf16_to_float((uint16_t)(word >> 16 * (index & 1)));
 	case E_S8: return (int8_t)(word >> 8 * (index & 3));
 	case E_U8: return (uint8_t)(word >> 8 * (index & 3));
+	case E_E4M3: return ptx_unround(word >> 8 * (index & 3) & 0xff, &ptx_e4m3);
+	case E_E5M2: return ptx_unround(word >> 8 * (index & 3) & 0xff, &ptx_e5m2);
+	case E_S4: return (int32_t)(word << (28 - 4 * (index & 7))) >> 28;
+	case E_U4: return word >> 4 * (index & 7) & 15;
+	case E_B1: return word >> (index & 31) & 1;
 	default:
 		bits = word & ~0x1fffu; /* tf32 has no more */
 		memcpy(&f, &bits, sizeof(f));
@@ -34,12 +49,13 @@ INLINE double element(
 	}
 }
 
-/* A is m x k by rows, B k x 8 by columns.  A lane holds runs of `run` elements along k; the
- * runs of A alternate between row g and row g + 8 where there are 16 rows. */
+/* A is m x k by rows, B k x 8 by columns, here each by rows.  A lane holds runs of `run`
+ * elements along k; the runs of A alternate between row g and row g + 8 where there are 16
+ * rows. */
 INLINE void load_matrices(struct ptx_warp *w, const struct ptx_ins *i, unsigned m, unsigned k,
-	enum element ka, enum element kb, double a[16][32], double b[32][8])
+	enum element ka, enum element kb, double *a, double *b)
 {
-	const unsigned run = ka <= E_BF16 ? 2 : ka >= E_S8 ? 4 : 1, rows = m / 8;
+	const unsigned run = per_register(ka), rows = m / 8;
 	const unsigned char *ra = ptx_reg(w, i->a), *rb = ptx_reg(w, i->b);
 
 	for (unsigned l = 0; l < PTX_LANES; l++) {
@@ -48,20 +64,21 @@ INLINE void load_matrices(struct ptx_warp *w, const struct ptx_ins *i, unsigned 
 		for (unsigned n = 0; n < m * k / 32; n++) {
 			const unsigned part = n / run;
 
-			a[g + part % rows * 8][at + n % run + part / rows * 4 * run] =
+			a[(g + part % rows * 8) * k + at + n % run + part / rows * 4 * run] =
 				element(ra, ka, l, n);
 		}
 		for (unsigned n = 0; n < k * 8 / 32; n++)
-			b[at + n % run + n / run * 4 * run][g] = element(rb, kb, l, n);
+			b[(at + n % run + n / run * 4 * run) * 8 + g] = element(rb, kb, l, n);
 	}
 }
 
 /* Where element n of C and D lies: row g (+ 8), column 2 * (l & 3) (+ 1). */
-#define MMA(id, name, m, k, ka, kb, ...)                                                       \
+#define MMA(id, name, m, k, ka, kb, ...) MMA_BY(x *y, id, name, m, k, ka, kb, __VA_ARGS__)
+#define MMA_BY(times, id, name, m, k, ka, kb, ...)                                             \
 	OP_FLOW(mma_##id, "mma." name, "x!")                                                   \
 	{                                                                                      \
 		const uint32_t before = w->mask;                                               \
-		double a[16][32], b[32][8];                                                    \
+		double a[(m) * (k)], b[(k) * 8];                                               \
 		if (!gather(w, i))                                                             \
 			return NULL;                                                           \
 		load_matrices(w, i, m, k, ka, kb, a, b);                                       \
@@ -70,8 +87,10 @@ INLINE void load_matrices(struct ptx_warp *w, const struct ptx_ins *i, unsigned 
 			const unsigned row = (l >> 2) + n / 2 * 8,                             \
 				       column = 2 * (l & 3) + n % 2;                           \
 			double sum = 0.0;                                                      \
-			for (unsigned t = 0; t < (k); t++)                                     \
-				sum += a[row][t] * b[t][column];                               \
+			for (unsigned t = 0; t < (k); t++) {                                   \
+				const double x = a[row * (k) + t], y = b[t * 8 + column];      \
+				sum += times;                                                  \
+			}                                                                      \
 			__VA_ARGS__                                                            \
 		}                                                                              \
 		return NEXT(before);                                                           \
@@ -101,6 +120,19 @@ MMA(bf16_k8, "m16n8k8.f32.bf16.bf16", 16, 8, E_BF16, E_BF16, INTO_F32)
 MMA(tf32_k8, "m16n8k8.f32.tf32.tf32", 16, 8, E_TF32, E_TF32, INTO_F32)
 MMA(tf32_k4, "m16n8k4.f32.tf32.tf32", 16, 4, E_TF32, E_TF32, INTO_F32)
 MMA(f64_k4, "m8n8k4.f64.f64.f64", 8, 4, E_F64, E_F64, INTO_F64)
+MMA(f64_m16_k4, "m16n8k4.f64.f64.f64", 16, 4, E_F64, E_F64, INTO_F64)
+MMA(f64_m16_k8, "m16n8k8.f64.f64.f64", 16, 8, E_F64, E_F64, INTO_F64)
+MMA(f64_m16_k16, "m16n8k16.f64.f64.f64", 16, 16, E_F64, E_F64, INTO_F64)
+
+#define MMA_8BIT_FLOAT(ta, ka, tb, kb)                                                         \
+	MMA(ta##_##tb##_k16, "m16n8k16.f32." #ta "." #tb, 16, 16, ka, kb, INTO_F32)            \
+	MMA(ta##_##tb##_k32, "m16n8k32.f32." #ta "." #tb, 16, 32, ka, kb, INTO_F32)            \
+	MMA(ta##_##tb##_k16_f16, "m16n8k16.f16." #ta "." #tb, 16, 16, ka, kb, INTO_F16)        \
+	MMA(ta##_##tb##_k32_f16, "m16n8k32.f16." #ta "." #tb, 16, 32, ka, kb, INTO_F16)
+MMA_8BIT_FLOAT(e4m3, E_E4M3, e4m3, E_E4M3)
+MMA_8BIT_FLOAT(e4m3, E_E4M3, e5m2, E_E5M2)
+MMA_8BIT_FLOAT(e5m2, E_E5M2, e4m3, E_E4M3)
+MMA_8BIT_FLOAT(e5m2, E_E5M2, e5m2, E_E5M2)
 
 #define MMA_INT(shape, m, k, ta, ka, tb, kb)                                                   \
 	MMA(shape##_##ta##_##tb, #shape ".s32." #ta "." #tb, m, k, ka, kb, INTO_S32)           \
@@ -114,6 +146,21 @@ MMA(f64_k4, "m8n8k4.f64.f64.f64", 8, 4, E_F64, E_F64, INTO_F64)
 MMA_INTS(m16n8k16, 16, 16)
 MMA_INTS(m16n8k32, 16, 32)
 MMA_INTS(m8n8k16, 8, 16)
+#define MMA_NIBBLES(shape, m, k)                                                               \
+	MMA_INT(shape, m, k, s4, E_S4, s4, E_S4)                                               \
+	MMA_INT(shape, m, k, s4, E_S4, u4, E_U4)                                               \
+	MMA_INT(shape, m, k, u4, E_U4, s4, E_S4)                                               \
+	MMA_INT(shape, m, k, u4, E_U4, u4, E_U4)
+MMA_NIBBLES(m8n8k32, 8, 32)
+MMA_NIBBLES(m16n8k32, 16, 32)
+MMA_NIBBLES(m16n8k64, 16, 64)
+
+#define MMA_BITS(shape, m, k)                                                                  \
+	MMA(shape##_and, #shape ".and.s32.b1.b1", m, k, E_B1, E_B1, INTO_S32)                  \
+	MMA_BY(x != y, shape##_xor, #shape ".xor.s32.b1.b1", m, k, E_B1, E_B1, INTO_S32)
+MMA_BITS(m8n8k128, 8, 128)
+MMA_BITS(m16n8k128, 16, 128)
+MMA_BITS(m16n8k256, 16, 256)
 
 /* Eight rows of eight halves a matrix; lane n of a group of eight names row n. */
 INLINE uint16_t *row_of(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane)

@@ -76,7 +76,7 @@ struct ptx_statement {
 	int line;
 	struct ptx_word root;
 	struct ptx_word mods[PTX_MAX_MODS];
-	char mod[PTX_MAX_MODS][24]; /* the same as strings */
+	char mod[PTX_MAX_MODS][40]; /* the same as strings */
 	uint32_t nmods;
 	struct ptx_operand operands[PTX_MAX_OPERANDS];
 	uint32_t noperands;
@@ -156,6 +156,7 @@ struct ptx_build {
 	uint32_t nret_regs;
 	uint32_t matrix[2];    /* registers of mma, of 4 and of 8 bytes; 0: none yet */
 	uint32_t fragments[2]; /* the same of wmma */
+	uint32_t bulk;	       /* of bulk copies */
 	uint32_t texture[2];   /* and of textures and surfaces: see decode_texture.c */
 	uint32_t temps[PTX_SIZE_CLASSES][PTX_MAX_TEMPS];
 	uint32_t ntemps[PTX_SIZE_CLASSES], used_temps[PTX_SIZE_CLASSES];
@@ -240,6 +241,9 @@ void ptx_decode_isspacep(struct ptx_build *b);
 void ptx_decode_mapa(struct ptx_build *b);
 void ptx_decode_cp_async(struct ptx_build *b);
 void ptx_decode_mbarrier(struct ptx_build *b);
+void ptx_decode_bulk(struct ptx_build *b); /* cp.async.bulk, cp.reduce */
+void ptx_decode_createpolicy(struct ptx_build *b);
+void ptx_decode_tensormap(struct ptx_build *b);
 void ptx_decode_matrix(struct ptx_build *b); /* ldmatrix stmatrix mma movmatrix */
 void ptx_decode_tex(struct ptx_build *b);    /* tex tld4 */
 void ptx_decode_txq(struct ptx_build *b);    /* txq suq */
@@ -258,6 +262,7 @@ void ptx_decode_mov(struct ptx_build *b);
 void ptx_decode_cvt(struct ptx_build *b);
 void ptx_decode_setp(struct ptx_build *b);
 void ptx_decode_set(struct ptx_build *b);
+void ptx_decode_lop3(struct ptx_build *b);
 /* The operand and kind of an address operand: see decode/decode_memory.c. */
 struct ptx_address {
 	char space; /* G S L F P A */
@@ -267,5 +272,7 @@ struct ptx_address {
 struct ptx_address ptx_address(struct ptx_build *b, const struct ptx_operand *o, char space);
 /* In the space that the statement names, made a generic one. */
 struct ptx_address ptx_address_generic(struct ptx_build *b, const struct ptx_operand *o);
+/* The same in this space. */
+struct ptx_address ptx_address_in(struct ptx_build *b, const struct ptx_operand *o, char space);
 
 #endif

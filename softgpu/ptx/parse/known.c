@@ -8,13 +8,13 @@
 #include "softgpu/ptx/parse/build.h"
 
 /* Sorted. */
-static const char *const opcodes[] = {"clusterlaunchcontrol", "createpolicy", "istypep",
-	"multimem", "tcgen05", "tensormap", "vavrg2", "vavrg4", "vmad", "wgmma"};
+static const char *const opcodes[] = {"clusterlaunchcontrol", "istypep", "multimem", "tcgen05",
+	"vavrg2", "vavrg4", "vmad", "wgmma"};
 
 /* How the names of special registers begin. */
-static const char *const registers[] = {"%aggr_smem_size", "%clock", "%cluster",
-	"%current_graph_exec", "%envreg", "%globaltimer", "%gridid", "%is_explicit_cluster",
-	"%nclusterid", "%pm", "%reserved_smem_", "%total_smem_size"};
+static const char *const registers[] = {"%aggr_smem_size", "%clock", "%cluster", "%ctaid",
+	"%nctaid", "%ntid", "%tid", "%current_graph_exec", "%envreg", "%globaltimer", "%gridid",
+	"%is_explicit_cluster", "%nclusterid", "%pm", "%reserved_smem_", "%total_smem_size"};
 
 static int by_name(const void *key, const void *row)
 {
@@ -56,5 +56,5 @@ bool ptx_known_modifier(const char *mod)
 	if (*end)
 		return true;
 	return bits == 1 || bits == 2 || bits == 4 || bits == 6 || bits == 8 || bits == 16 ||
-	       bits == 32 || bits == 64 || bits == 128 || bits == 256;
+	       bits == 32 || bits == 64 || bits == 128 || bits == 256 || bits == 1024;
 }

@@ -196,6 +196,7 @@ static void read_function(struct ptx_build *b, bool is_kernel)
 	memset(b->ntemps, 0, sizeof(b->ntemps));
 	memset(b->matrix, 0, sizeof(b->matrix));
 	memset(b->texture, 0, sizeof(b->texture));
+	b->bulk = 0;
 	memset(b->fragments, 0, sizeof(b->fragments));
 	f->is_defined = true;
 	f->builtin = PTX_NOT_BUILTIN;
@@ -299,6 +300,19 @@ static void read_local_directive(struct ptx_build *b)
 	}
 }
 
+/* To the semicolon, past lists; or to the end of the block. */
+static void past_statement(struct ptx_scan *s)
+{
+	unsigned depth = 0;
+
+	for (char c; (c = ptx_scan_peek(s)) && c != ';'; s->p++) {
+		if (c == '}' && !depth)
+			return;
+		depth += c == '{';
+		depth -= c == '}';
+	}
+}
+
 /* Decodes one statement; what is not served ends in an instruction that says so. */
 static void read_statement(struct ptx_build *b, struct ptx_word root)
 {
@@ -314,8 +328,7 @@ static void read_statement(struct ptx_build *b, struct ptx_word root)
 	} else {
 		b->in_statement = false;
 		/* What the decoder did not read of it. */
-		while (ptx_scan_peek(s) && *s->p != ';' && *s->p != '}')
-			s->p++;
+		past_statement(s);
 		memset(b->used_temps, 0, sizeof(b->used_temps));
 		while (b->nfixups && b->fixups[b->nfixups - 1].ins >= b->first)
 			b->nfixups--;

@@ -110,6 +110,19 @@ static const struct row integers[] = {
 	{'w', "setp.eq.s32 p, a32, b32; selp.b32 d32, a32, c32, p;", 4, 5, 9, 9},
 	{'w', "mov.b64 {d32, e32}, a64;", 0x1122334455667788, 0, 0, 0x55667788},
 	{'d', "mov.b64 d64, {a32, b32};", 0x11223344, 0x55667788, 0, 0x5566778811223344},
+	{'w', "mad24.hi.sat.s32 d32, a32, b32, c32;", 0x7fffff, 0x7fffff, 0x7fffffff,
+		0x7fffffff},
+	{'w',
+		"setp.eq.s32 q, a32, a32; lop3.and.b32 d32|p, a32, b32, c32, 0x80, q; selp.b32 "
+		"d32, d32, 0, p;",
+		0xf1, 0xcd, 0xab, 0x81},
+	{'p', "setp.eq.s32 q, a32, a32; lop3.or.b32 _|p, a32, b32, c32, 0x80, !q;", 0xf0, 0x0f,
+		0xff, 0},
+	{'w', "cvt.pack.sat.u16.s32 d32, a32, b32;", 70000, 0xffffffff, 0, 0xffff0000},
+	{'w', "cvt.pack.sat.s16.s32 d32, a32, b32;", 70000, 0xffff0000, 0, 0x7fff8000},
+	{'w', "cvt.pack.sat.s8.s32.b32 d32, a32, b32, c32;", 200, 0xffffff00, 0x11223344,
+		0x33447f80},
+	{'w', "cvt.pack.sat.u4.s32.b32 d32, a32, b32, c32;", 7, 99, 0x11223344, 0x2233447f},
 	{'h', "mov.b32 {e16, d16}, a32;", 0x11223344, 0, 0, 0x1122},
 };
 
@@ -233,6 +246,16 @@ static const struct row conversions[] = {
 };
 
 static const struct row halves[] = {
+	{'p', "setp.eq.s32 q, a32, b32; setp.lt.and.f16x2 p|r, a32, b32, !q;", 0x40003c00,
+		0x3c004000, 0, 1},
+	{'p', "setp.eq.s32 q, a32, b32; setp.lt.and.f16x2 r|p, a32, b32, !q;", 0x40003c00,
+		0x3c004000, 0, 0},
+	{'h', "max.ftz.NaN.f16 d16, a16, b16;", 0x7e00, 0x3c00, 0, 0x7fff},
+	{'h', "max.ftz.f16 d16, a16, b16;", 0x0001, 0x8000, 0, 0},
+	{'h', "min.ftz.NaN.xorsign.abs.f16 d16, a16, b16;", 0xc000, 0x3c00, 0, 0xbc00},
+	{'w', "cvt.rn.satfinite.f16x2.f32 d32, a32, b32;", 0x7f800000, 0xcb000000, 0,
+		0x7bfffbff},
+	{'w', "cvt.rz.relu.bf16x2.f32 d32, a32, b32;", 0x3f80ffff, 0xcb000000, 0, 0x3f800000},
 	{'h', "add.f16 d16, a16, b16;", 0x3c00, 0x1000, 0, 0x3c00},
 	{'h', "add.f16 d16, a16, b16;", 0x3c01, 0x1000, 0, 0x3c02},
 	{'h', "mul.f16 d16, a16, b16;", 0x7bff, 0x4000, 0, 0x7c00},

@@ -131,6 +131,138 @@ static void test_doubles(void **state)
 	}
 }
 
+/* Any shape m x 8 x k by its fragments: words of `bits` a number, of which a lane holds runs
+ * that fill a register (or a double); the runs of A go through the rows g and g + 8 first. */
+struct shape {
+	const char *mma, *result; /* without its operands; s32, f32 or f64 */
+	unsigned m, k, bits;
+	unsigned numbers[4]; /* the bits of 0, 1, 2 and 3; of b1 0 and 1 */
+	bool differ;	     /* counts where they differ */
+};
+
+static const struct shape shapes[] = {
+	{"m16n8k4.row.col.f64.f64.f64.f64", "f64", 16, 4, 64, {0}, false},
+	{"m16n8k8.row.col.f64.f64.f64.f64", "f64", 16, 8, 64, {0}, false},
+	{"m16n8k16.row.col.f64.f64.f64.f64", "f64", 16, 16, 64, {0}, false},
+	{"m16n8k16.row.col.f32.e4m3.e4m3.f32", "f32", 16, 16, 8, {0, 0x38, 0x40, 0x44}, false},
+	{"m16n8k32.row.col.f32.e4m3.e4m3.f32", "f32", 16, 32, 8, {0, 0x38, 0x40, 0x44}, false},
+	{"m16n8k32.row.col.f32.e5m2.e5m2.f32", "f32", 16, 32, 8, {0, 0x3c, 0x40, 0x42}, false},
+	{"m16n8k16.row.col.s32.u8.s8.s32", "s32", 16, 16, 8, {0, 1, 2, 3}, false},
+	{"m8n8k32.row.col.s32.s4.u4.s32", "s32", 8, 32, 4, {0, 1, 2, 3}, false},
+	{"m16n8k32.row.col.s32.u4.s4.s32", "s32", 16, 32, 4, {0, 1, 2, 3}, false},
+	{"m16n8k64.row.col.satfinite.s32.s4.s4.s32", "s32", 16, 64, 4, {0, 1, 2, 3}, false},
+	{"m8n8k128.row.col.s32.b1.b1.s32.xor.popc", "s32", 8, 128, 1, {0, 1}, true},
+	{"m16n8k128.row.col.s32.b1.b1.s32.and.popc", "s32", 16, 128, 1, {0, 1}, false},
+	{"m16n8k256.row.col.s32.b1.b1.s32.xor.popc", "s32", 16, 256, 1, {0, 1}, true},
+};
+
+static unsigned number_of(const struct shape *shape, bool of_a, unsigned major, unsigned k)
+{
+	unsigned v = of_a ? major * 5 + k * 3 + major * k : major * 7 + k + k / 5;
+
+	return shape->bits == 1 ? (v >> 1) & 1 : v & 3;
+}
+
+static void put_fragments(const struct shape *shape, bool of_a, uint64_t *words)
+{
+	unsigned run = shape->bits == 64 ? 1 : 32 / shape->bits, rows = of_a ? shape->m / 8 : 1;
+	unsigned n = (of_a ? shape->m : 8) * shape->k / 32;
+
+	memset(words, 0, 32 * 8 * sizeof(*words));
+	for (unsigned l = 0; l < 32; l++)
+		for (unsigned e = 0; e < n; e++) {
+			unsigned part = e / run, major = l / 4 + part % rows * 8;
+			unsigned k = l % 4 * run + e % run + part / rows * 4 * run;
+			unsigned v = number_of(shape, of_a, major, k);
+			double d = v;
+
+			if (shape->bits == 64)
+				memcpy(&words[l * 8 + part], &d, sizeof(d));
+			else
+				words[l * 8 + part] |= (uint64_t)shape->numbers[v]
+						       << e % run * shape->bits;
+		}
+}
+
+/* The lane's words of A, of B, and the result's, 8 of each; C is 3. */
+static void shape_text(const struct shape *shape, char *to, size_t room)
+{
+	const char *type = shape->bits == 64 ? "b64" : "b32", *three;
+	unsigned run = shape->bits == 64 ? 1 : 32 / shape->bits;
+	unsigned n[3] = {shape->m / 4, shape->m * shape->k / 32 / run, shape->k / 4 / run};
+	size_t at;
+
+	three = shape->result[0] == 's' ? "3"
+		: shape->bits == 64	? "0d4008000000000000"
+					: "0f40400000";
+	at = (size_t)snprintf(to, room,
+		".visible .entry k(.param .u64 out)\n{ .reg .b64 p, q; .reg .b32 l; .reg .%s "
+		"x0_<8>, x1_<8>, x2_<8>;\nld.param.u64 p, [out]; mov.u32 l, %%tid.x; "
+		"mad.wide.u32 q, l, 64, p;\n",
+		type);
+	for (unsigned o = 0; o < 3; o++)
+		for (unsigned e = 0; e < n[o]; e++)
+			at += o ? (size_t)snprintf(to + at, room - at,
+					  "ld.global.%s x%u_%u, [q+%u];\n", type, o, e,
+					  o * 2048 + e * 8)
+				: (size_t)snprintf(to + at, room - at, "mov.%s x0_%u, %s;\n",
+					  type, e, three);
+	at += (size_t)snprintf(to + at, room - at, "mma.sync.aligned.%s ", shape->mma);
+	for (unsigned o = 0; o < 4; o++) {
+		for (unsigned e = 0; e < n[o % 3]; e++)
+			at += (size_t)snprintf(
+				to + at, room - at, "%sx%u_%u", e ? "," : "{", o % 3, e);
+		at += (size_t)snprintf(to + at, room - at, o < 3 ? "}, " : "};\n");
+	}
+	for (unsigned e = 0; e < n[0]; e++)
+		at += (size_t)snprintf(
+			to + at, room - at, "st.global.%s [q+%u], x0_%u;\n", type, e * 8, e);
+	(void)snprintf(to + at, room - at, "ret; }");
+}
+
+static double result_at(const struct shape *shape, const uint64_t *word)
+{
+	int32_t whole;
+	double wide;
+	float f;
+
+	memcpy(&whole, word, sizeof(whole));
+	memcpy(&f, word, sizeof(f));
+	memcpy(&wide, word, sizeof(wide));
+	return shape->result[0] == 's' ? whole : shape->bits == 64 ? wide : (double)f;
+}
+
+static void test_shapes(void **state)
+{
+	uint64_t *memory = (uint64_t *)(void *)out;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(shapes) / sizeof(shapes[0]); n++) {
+		const struct shape *shape = &shapes[n];
+		char whole[8192];
+
+		put_fragments(shape, true, memory + 256);
+		put_fragments(shape, false, memory + 512);
+		shape_text(shape, whole, sizeof(whole));
+		text_run(whole, 1, 32, out);
+		for (unsigned l = 0; l < 32; l++)
+			for (unsigned e = 0; e < shape->m / 4; e++) {
+				unsigned row = l / 4 + e / 2 * 8, column = 2 * (l % 4) + e % 2;
+				double want = 3, got = result_at(shape, &memory[l * 8 + e]);
+
+				for (unsigned k = 0; k < shape->k; k++) {
+					unsigned a = number_of(shape, true, row, k);
+					unsigned b = number_of(shape, false, column, k);
+
+					want += shape->differ ? a != b : a * b;
+				}
+				if (got != want)
+					fail_msg("%s: row %u, column %u: %g, not %g",
+						shape->mma, row, column, got, want);
+			}
+	}
+}
+
 /* A small number as f16, bf16 or f32. */
 static void put_number(void *at, const char *type, unsigned value)
 {
@@ -258,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_products),
 		cmocka_unit_test(test_integers),
 		cmocka_unit_test(test_doubles),
+		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_wmma),
 		cmocka_unit_test(test_wmma_integers),
 	};

@@ -91,7 +91,13 @@ enum ptx_status text_launch(struct ptx_module *module, const char *kernel, uint3
 		.timeout_ns = UINT64_C(20000000000),
 	};
 
+	struct ptx_kernel_info info;
+
 	assert_non_null(launch.kernel);
+	ptx_kernel_info(launch.kernel, &info);
+	for (int axis = 0; axis < 3; axis++)
+		if (info.cluster[axis])
+			launch.cluster[axis] = info.cluster[axis];
 	/* cmocka puts its own handlers in their place for each test. */
 	sigaction(SIGSEGV, &on_segv, NULL);
 	sigaction(SIGBUS, &on_bus, NULL);

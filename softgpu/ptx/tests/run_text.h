@@ -21,7 +21,7 @@ uint64_t text_hole(void);
  * Lines of errors count from the .version line as 1, so TEXT starts in line 3. */
 struct ptx_module *text_load(const char *target, const char *text);
 
-/* Launches the only kernel, or the one of that name. */
+/* Launches the only kernel, or the one of that name, in the clusters that it asks for. */
 enum ptx_status text_launch(struct ptx_module *module, const char *kernel, uint32_t blocks,
 	uint32_t threads, uint32_t dynamic_shared, const void *params, struct ptx_error *error);
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Tensor maps and the copies that take them: boxes inside of a tensor and over its edges, rows
+ * whose units change places, boxes stored and added, one fetched for a whole cluster.
+ */
+#include "driver.h"
+
+extern "C" const unsigned char module_tensor[];
+
+static ENTRY(cuModuleLoadData);
+static ENTRY(cuModuleGetFunction);
+static ENTRY(cuModuleUnload);
+static ENTRY(cuLaunchKernel);
+static ENTRY(cuTensorMapEncodeTiled);
+
+enum { WIDTH = 100, HEIGHT = 50, PITCH = 128, SIDE = 32, BOX = SIDE * SIDE };
+
+static CUmodule module;
+static unsigned *tensor, *box;
+static unsigned host[HEIGHT * PITCH], got[2 * BOX];
+
+static CUresult encode(CUtensorMap *map, CUtensorMapSwizzle swizzle)
+{
+	cuuint64_t size[] = {WIDTH, HEIGHT}, pitch[] = {PITCH * sizeof(unsigned)};
+	cuuint32_t side[] = {SIDE, SIDE}, step[] = {1, 1};
+
+	return p_cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, tensor, size,
+		pitch, side, step, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+static void launch(const char *name, unsigned blocks, void **args)
+{
+	CUfunction function;
+
+	DRIVER(p_cuModuleGetFunction(&function, module, name));
+	DRIVER(p_cuLaunchKernel(function, blocks, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
+}
+
+static void reset()
+{
+	for (unsigned i = 0; i < HEIGHT * PITCH; i++)
+		host[i] = i + 1;
+	CUDA(cudaMemcpy(tensor, host, sizeof(host), cudaMemcpyHostToDevice));
+}
+
+static unsigned at(int x, int y)
+{
+	return x < 0 || y < 0 || x >= WIDTH || y >= HEIGHT ? 0 : host[y * PITCH + x];
+}
+
+static void fetch(CUtensorMapSwizzle swizzle, int x, int y)
+{
+	/* Which bits of the number of a 16-byte unit in its row the row's number turns over. */
+	static const int units[] = {0, 1, 3, 7};
+	alignas(64) CUtensorMap map;
+	void *args[] = {&map, &x, &y, &box};
+
+	DRIVER(encode(&map, swizzle));
+	launch("fetch", 1, args);
+	CUDA(cudaMemcpy(got, box, BOX * sizeof(*got), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < BOX; i++) {
+		int row = i / SIDE, unit = (i % SIDE / 4) ^ (row & units[swizzle]);
+
+		CHECK_EQ_AT(i, got[i], at(x + 4 * unit + i % 4, y + row));
+	}
+}
+
+static void put(int x, int y, int add)
+{
+	alignas(64) CUtensorMap map;
+	void *args[] = {&map, &x, &y, &add};
+	static unsigned after[HEIGHT * PITCH];
+
+	reset();
+	DRIVER(encode(&map, CU_TENSOR_MAP_SWIZZLE_NONE));
+	launch("put", 1, args);
+	CUDA(cudaMemcpy(after, tensor, sizeof(after), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < HEIGHT * PITCH; i++) {
+		int column = i % PITCH - x, row = i / PITCH - y;
+		bool inside = i % PITCH < WIDTH && column >= 0 && row >= 0 && column < SIDE &&
+			      row < SIDE;
+		unsigned want = inside ? row * SIDE + column + (add ? host[i] : 0) : host[i];
+
+		CHECK_EQ_AT(i, after[i], want);
+	}
+}
+
+static void share()
+{
+	alignas(64) CUtensorMap map;
+	void *args[] = {&map, &box};
+
+	DRIVER(encode(&map, CU_TENSOR_MAP_SWIZZLE_NONE));
+	launch("share", 2, args);
+	CUDA(cudaMemcpy(got, box, sizeof(got), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 2 * BOX; i++)
+		CHECK_EQ_AT(i, got[i], at(i % SIDE, i % BOX / SIDE));
+}
+
+int main()
+{
+	bool old = device_attribute(cudaDevAttrComputeCapabilityMajor) < 9;
+	alignas(64) CUtensorMap map;
+	CUresult status;
+
+	CUDA(cudaMalloc(&tensor, sizeof(host)));
+	CUDA(cudaMalloc(&box, sizeof(got)));
+	status = encode(&map, CU_TENSOR_MAP_SWIZZLE_NONE);
+	if (!status)
+		status = p_cuModuleLoadData(&module, module_tensor);
+	if (status && old)
+		SKIP("this device has no tensor maps");
+	DRIVER(status);
+	reset();
+	fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 7, 11);
+	fetch(CU_TENSOR_MAP_SWIZZLE_NONE, -5, -9);
+	fetch(CU_TENSOR_MAP_SWIZZLE_NONE, 90, 40);
+	fetch(CU_TENSOR_MAP_SWIZZLE_128B, 0, 3);
+	put(33, 5, 0);
+	put(80, 30, 1);
+	reset();
+	share();
+	DRIVER(p_cuModuleUnload(module));
+	CUDA(cudaFree(box));
+	CUDA(cudaFree(tensor));
+	return 0;
+}
