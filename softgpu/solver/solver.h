@@ -82,7 +82,8 @@ struct solver_task {
 	int *info;
 	int result, result2; /* left for who waits */
 	double number;
-	double *numbers; /* of the host, one for each matrix */
+	double *numbers;	      /* of the host, one for each matrix */
+	struct solver_jacobi *jacobi; /* NULL: none; jacobi.h */
 	struct {
 		const void *at;
 		uint64_t bytes;
@@ -182,6 +183,10 @@ static inline int64_t solver_need(int64_t rows, int64_t cols)
 int solver_tell(struct solver_handle *handle, bool valid, int64_t elements, int *lwork);
 int solver_tell_bytes(struct solver_handle *handle, bool valid, int64_t elements,
 	enum solver_type type, size_t *device, size_t *host);
+
+/* The real number I of an array of the task's real type; a complex one is two. */
+double solver_number(const struct solver_task *task, const void *array, int64_t i);
+void solver_set_number(const struct solver_task *task, void *array, int64_t i, double value);
 
 /* ---- tables of LAPACK's functions ----
  * LAPACK4(potrf, …) declares spotrf_, dpotrf_, cpotrf_ and zpotrf_ and the table lapack_potrf;

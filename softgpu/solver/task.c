@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "softgpu/driver/task.h"
+#include "softgpu/solver/jacobi.h"
 #include "softgpu/solver/solver.h"
 
 char solver_uplo(int uplo)
@@ -75,6 +76,20 @@ int solver_lapack_work(enum solver_type type, const void *query)
 	/* A float holds the size rounded, perhaps down. */
 	value = value * 1.000001 + 1;
 	return value < INT_MAX ? (int)value : INT_MAX;
+}
+
+double solver_number(const struct solver_task *task, const void *array, int64_t i)
+{
+	return solver_real(task->type) == 4 ? (double)((const float *)array)[i]
+					    : ((const double *)array)[i];
+}
+
+void solver_set_number(const struct solver_task *task, void *array, int64_t i, double value)
+{
+	if (solver_real(task->type) == 4)
+		((float *)array)[i] = (float)value;
+	else
+		((double *)array)[i] = value;
 }
 
 /* ---- what a task is made of ---- */
@@ -163,6 +178,7 @@ void solver_drop(struct solver_task *task)
 	if (atomic_fetch_sub(&task->owners, 1) != 1)
 		return;
 	solver_handle_drop(task->handle);
+	solver_jacobi_drop(task->jacobi);
 	free(task);
 }
 
