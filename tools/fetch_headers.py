@@ -23,6 +23,8 @@ FOLDERS = {
     "cusolver-12": ("nvidia-cusolver", "12.4.1.2", "libcusolver.so.12"),
     "cudnn-8": ("nvidia-cudnn-cu12", "8.9.7.29", "libcudnn.so.8"),
     "cudnn-9": ("nvidia-cudnn-cu13", "9.28.0.42", "libcudnn.so.9"),
+    "cufft-11": ("nvidia-cufft-cu12", "11.4.1.4", "libcufft.so.11"),
+    "cufft-12": ("nvidia-cufft", "12.5.0.14", "libcufft.so.12"),
     "nvml-12": ("nvidia-nvml-dev-cu12", "12.9.79", None),
 }
 PART = 8 << 20  # bytes of one request

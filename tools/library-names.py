@@ -25,7 +25,6 @@ import zlib
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(TOP, "protocol", "api")
 LISTS = {  # family: (library, what its names look like, packages)
-    "cufft": ("libcufft", "_*cufft", ("nvidia-cufft-cu12", "nvidia-cufft")),
     "cusparse": ("libcusparse", "cusparse", ("nvidia-cusparse-cu12", "nvidia-cusparse")),
     "cusparselt": ("libcusparseLt", "cusparseLt", ("nvidia-cusparselt-cu12",
                                                    "nvidia-cusparselt-cu13")),
@@ -40,7 +39,7 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x
 # What a name answers, whatever its header says of it, or where that says nothing.
 ANSWERS = (
     (r".*GetProperty", "property"),
-    (r"(cufft|cusolver|p?nccl|cuFile)GetVersion", "number 0"),
+    (r"(cusolver|p?nccl|cuFile)GetVersion", "number 0"),
     (r"cusparse(Lt)?GetVersion", "number 1"),
     (r"nvshmem_info_get_version", "parts 2"),
     (r"nvshmemx_vendor_get_version_info", "parts 3"),

@@ -14,6 +14,7 @@
 #include "gpu-agent/generated/cublaslt_library.h"
 #include "gpu-agent/generated/cuda_driver.h"
 #include "gpu-agent/generated/cudnn_library.h"
+#include "gpu-agent/generated/cufft_library.h"
 #include "gpu-agent/generated/curand_library.h"
 #include "gpu-agent/generated/serve_hand.h"
 #include "protocol/generated/cuda_ops.h"
@@ -983,6 +984,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return cublaslt_serve_find(op);
 	if (op >= 2100 && op <= 2499)
 		return cudnn_serve_find(op);
+	if (op >= 2600 && op <= 2699)
+		return cufft_serve_find(op);
 	if (op >= 2500 && op <= 2599)
 		return curand_serve_find(op);
 	while (low < high) {

@@ -251,8 +251,8 @@ def flags(entry):
 def library_flags(entry):
     """Of a library's call: awaited, it is the first of its kind, prepares what it needs and may
     wait for the GPU; what is only asked waits for nothing."""
-    if entry.verb == "cached":
-        return "SERVE_CALL | SERVE_SLOW"
+    if entry.verb in ("cached", "post"):
+        return ("SERVE_POST | " if entry.verb == "post" else "") + "SERVE_CALL | SERVE_SLOW"
     return "SERVE_POST | SERVE_LIBRARY" if entry.verb == "learned" else "SERVE_LIBRARY"
 
 

@@ -184,7 +184,7 @@ def offered(api, family):
     """What the agent asks of the library: all that crosses, and what sets a handle's state."""
     one = api.libraries[family]
     return [e for e in api.of(family) if e.verb != "refused" and
-            (e.op or e.result.endswith("Status_t") or one.form == "content")]
+            (e.op or e.result.endswith(("Status_t", "Result")) or one.form == "content")]
 
 
 def library_header(api, family):

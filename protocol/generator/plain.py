@@ -39,13 +39,14 @@ def is_framed(api, entry):
 
 
 def made_by(api, family, mark):
-    """What makes a handle (new), or destroys it (gone)."""
-    return next(e for e in api.of(family) if marked(e, mark))
+    """What makes a handle (new), or destroys it (gone); None: its handles are numbers of the program's."""
+    return next((e for e in api.of(family) if marked(e, mark)), None)
 
 
 def kind(api, family):
     """enum handle_kind's of its handles."""
-    return "KIND_" + marked(made_by(api, family, "gone"), "gone").size
+    gone = made_by(api, family, "gone")
+    return "KIND_" + marked(gone, "gone").size if gone else "KIND_NONE"
 
 
 def fields(api, entry):
@@ -139,7 +140,8 @@ def front(api, family):
     out += f"\t.says = {one.says},\n" if one.says else ""
     out += hooks(one, "", ("explain", "answered", "program", "element"))
     out += f"\t.descriptor = {family}_put_descriptor,\n" if has_descriptors(api, family) else ""
-    out += "" if made_by(api, family, "gone").op else "\t.major = VCUDA_ABI,\n"
+    gone = made_by(api, family, "gone")
+    out += "\t.major = VCUDA_ABI,\n" if gone and not gone.op else ""
     out += statuses(one, "\t")
     kept = [f"[{i}] = {value}" for i, value in enumerate(one.kept.values()) if value]
     out += text.wrap("\t.kept = {", kept, "},") + "\n" if kept else ""
@@ -324,8 +326,8 @@ def set_words(family, entries):
 
 
 def glue(api, family):
-    """What plain.c asks of the library.  One of form content has a FAMILY_warm and a FAMILY_forget of its
-    own."""
+    """What plain.c asks of the library.  One of form content, or whose handles are numbers, has a FAMILY_warm
+    and a FAMILY_forget of its own."""
     one, entries = api.libraries[family], api.of(family)
     gone, made = (made_by(api, family, mark) for mark in ("gone", "new"))
     table = f"((const struct {family}_library *)l)"
@@ -336,7 +338,9 @@ def glue(api, family):
     out = function("int", "open_library", ["void *l", "const char *path", "struct error *error"],
                    f"\treturn {family}_library_open(l, path, error);\n")
     rows = ""
-    if gone.op:
+    if not gone:
+        pass
+    elif gone.op:
         stream = next(e for e in entries if e.has("sets_stream"))
         out += function("int", "destroy", ["const void *l", "void *handle"],
                         f"\treturn {numbered(f'{table}->{gone.name}(handle)')};\n")
@@ -368,7 +372,7 @@ def glue(api, family):
     out += hooks(one, "", ("kind_of",)) + hooks(one, "_numbered", ("element",))
     out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
     out += "};\n\n"
-    if one.form == "content":
+    if one.form == "content" or not gone:
         return out
     return out + f"""void {family}_warm(const struct worker *w, uint32_t major)
 {{

@@ -3,7 +3,7 @@
 """The programs of one library through the whole stack on the software GPU, for both ABIs; what a
 call in steady state costs in round trips; and that everything that PyTorch imports is served.
 
-    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn|curand] [--only NAME | --list]
+    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn|cufft|curand] [--only NAME | --list]
 """
 import argparse
 import json
@@ -24,6 +24,8 @@ FEW, MANY = 20, 120
 FAMILIES = {
     "cublas": ({"gemm": 0, "gemm_ex": 0, "state": 0, "dot_device": 0, "dot_host": 1}, "products"),
     "cublaslt": ({"linear": 0, "refused": 0, "transform": 0}, "matmul"),
+    "cufft": ({"transform": 0, "real": 0, "stream": 0, "area": 0, "again": 0, "estimate": 0, "shape": 2},
+              "transforms"),
     "curand": ({"bits": 0, "normal": 0, "poisson": 0, "sobol": 0, "reseed": 0, "stream": 0,
                 "make": 1, "host": 2}, "numbers"),
     "cudnn": ({"descriptors": 0, "softmax": 0, "execute": 0, "plan": 0,

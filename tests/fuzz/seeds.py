@@ -259,6 +259,29 @@ def cudnn_bodies():
                                       kind=POST if data[2] & 1 else CALL)
 
 
+def cufft_bodies():
+    """Frames of cuFFT (protocol/libraries/cufft.h): a plan prepared, named, run and ended."""
+    def content(n, rank=1, form=5):  # complex numbers, by cufftXtMakePlanMany
+        return struct.pack("<18q8I", n, *8 * (0,), 1, n, 1, n, 2, *4 * (0,), 12, form, rank, 0, 4, 4, 4, 0)
+
+    def frame(name, body, kind):
+        return record(OPS[name], body, kind=kind)
+
+    def run(plan, area):
+        return struct.pack("<4QiIQiI", handle("CUstream"), WINDOW + 4096, WINDOW + 8192, area, plan, 0x29,
+                           0, -1, 0)
+    for n in (8, 127, 256):
+        prepared = frame("cufftXtGetSizeMany", content(n) + struct.pack("<II", 0, 0), CALL)
+        named = frame("cufftXtMakePlanMany", content(n) + struct.pack("<iI", n, 0), POST)
+        ended = frame("cufftDestroy", struct.pack("<iI", n, 0), POST)
+        yield f"cufft-{n}", prepared + named + frame("cufftXtExec", run(n, WINDOW + 65536), CALL) + \
+            frame("cufftXtExec", run(n, 1 << 60), POST) + ended + ended
+    for what, form, rank in ((1, 5, 1), (2, 3, 1), (0, 0, 1), (0, 4, 3), (0, 9, 1), (0, 5, 4), (7, 5, 1)):
+        yield f"cufft-asked-{what}-{form}-{rank}", frame(
+            "cufftXtGetSizeMany", content(16, rank, form) + struct.pack("<II", what, 0), CALL)
+    yield "cufft-none", frame("cufftXtExec", run(5, 0), CALL) + frame("cufftXtExec", run(-1, 0), POST)
+
+
 def long_seeds(parts, count=32, most=60000, ops=120):
     """Sessions of many operations in any order: to start a worker costs as much as 200 frames."""
     chance = random.Random(7)
@@ -282,6 +305,9 @@ def worker_seeds():
         # What waits for a value would keep all behind it, and the session until its client ends.
         if "WaitValue" not in name and "BatchMemOp" not in name:
             parts.append(before(name) + once + once + drain())
+    for name, one in cufft_bodies():
+        yield name, begin() + one + drain()
+        parts.append(one + drain())
     for name, one in cudnn_bodies():
         yield name, begin() + before("cudnn") + one + drain()
         parts.append(before("cudnn") + one + drain())

@@ -16,9 +16,9 @@ from test_docker import BARE, docker, eventually
 # What a program of the major version calls, and what is found.
 FOUND = {
     "12": {"libcublas.so.12": "12.9.1", "libcublasLt.so.12": "12.9.1", "libcudnn.so.9": "9.10.2",
-           "libcurand.so.10": "10.3.10"},
+           "libcufft.so.11": "11.4.1", "libcurand.so.10": "10.3.10"},
     "13": {"libcublas.so.13": "13.1.0", "libcublasLt.so.13": "13.1.0", "libcudnn.so.9": "9.28.0",
-           "libcurand.so.10": "10.4.0"},
+           "libcufft.so.12": "12.0.0", "libcurand.so.10": "10.4.0"},
 }
 FOLDER = "/opt/vcuda/cuda/lib"
 # One of cuDNN's is linked with the driver: the software GPU's stands in.

@@ -19,8 +19,8 @@ COVERAGE = os.path.join(HERE, "..", "..", "docs", "COVERAGE.md")
 # Prefix: family, and the library where the name has no version; the first that fits. None: the
 # program's own.
 FAMILIES = (("nvrtc|cupti", None, None), ("cublasLt", "cublasLt", None),
-            ("cublas", "cublas", None), ("curand", "curand", None), ("cudnn", "cudnn", None),
-            ("cufft|cusparse|cusolver|p?nccl|nvshmem|cuFile", "without a front", None),
+            ("cublas", "cublas", None), ("curand", "curand", None), ("cudnn", "cudnn", None), ("cufft", "cufft", None),
+            ("cusparse|cusolver|p?nccl|nvshmem|cuFile", "without a front", None),
             ("__cuda", "__cuda", None), ("cuda", "cuda", None), ("cu[A-Z]", "cu", "libcuda.so.1"))
 
 

@@ -201,6 +201,22 @@ def blaslt(description, cache):
     return out
 
 
+def fft(description, cache):
+    """Differences between cufft.api and what tools/fetch_headers.py has put into CACHE."""
+    out = []
+    for major in (11, 12):
+        folder = os.path.join(cache, f"cufft-{major}")
+        text = "".join(header.raw(os.path.join(folder, file)) for file in ("cufft.h", "cufftXt.h"))
+        theirs = header.prototypes(re.sub(r"\bCUFFTAPI\b", " ", text), "cufft")
+        with open(os.path.join(folder, "names"), encoding="utf-8") as file:
+            exported = set(file.read().split())
+        entries = {e.name: e for e in description.of("cufft") if major in api.abis(e)}
+        out += names(set(entries), exported, f"libcufft.so.{major}")
+        out += prototypes({n: e for n, e in entries.items() if n in theirs and not e.has("opaque")},
+                          theirs, f"cufft.h {major}")
+    return out
+
+
 def cublas_constants(cache, ours, theirs):
     return constants.differences(
         [os.path.join(generate.HERE, "libraries", ours)],
@@ -218,6 +234,11 @@ def libraries(description, cache):
         "cublaslt.h against cublasLt.h": lambda: cublas_constants(cache, "cublaslt.h", "cublasLt.h"),
         "cudnn.api and cudnn.h against cuDNN's headers": lambda: cudnn.differences(
             description, cache, os.path.join(generate.HERE, "libraries")),
+        "cufft.api against cufft.h, cufftXt.h and libcufft": lambda: fft(description, cache),
+        "cufft.h against NVIDIA's": lambda: constants.differences(
+            [os.path.join(generate.HERE, "libraries", "cufft.h")],
+            {f"cufft.h {major}": [os.path.join(cache, f"cufft-{major}", "cufft.h")]
+             for major in (11, 12)}),
         "curand.api against curand.h and libcurand": lambda: rand(description, cache),
         "curand.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "curand.h")],

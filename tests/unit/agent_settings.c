@@ -163,7 +163,7 @@ static void errors_name_file_and_line(void **state)
 	read_bad("libraries:\n  path: /a/libcublas.so.12\n", 2, "absolute folders");
 	read_bad("libraries:\n  cudnn: /a/libcublas.so.12\n", 2, "libcudnn.so.MAJOR");
 	read_bad("libraries:\n  cublas: /a/libcublas.so\n", 2, "libcublas.so.MAJOR");
-	read_bad("libraries:\n  cufft: /a\n", 2, "unknown key 'libraries.cufft'");
+	read_bad("libraries:\n  cuart: /a\n", 2, "unknown key 'libraries.cuart'");
 	read_bad("library_path: /a\nlibraries: {path: /b}\n", 2, "given twice");
 	read_bad("- a\n", 1, "list");
 	read_bad("listen: 'a\n", 2, "");

@@ -10,8 +10,6 @@
 struct cufile_error {
 	int error, cuda;
 };
-int cufftGetVersion(int *version);
-int cufftPlan1d(int *plan, int nx, int type, int batch);
 int cusparseCreate(void **handle);
 const char *cusparseGetErrorString(int status);
 int cusparseLtInit(void *handle);
@@ -41,12 +39,9 @@ int main(void)
 	void *handle = NULL;
 	int number = 0;
 
-	check("cufftGetVersion", cufftGetVersion(&number), 0);
-	check("the version of cuFFT", number >= 11000, 1);
 	/* With more calls than one, each library is named once. */
-	check("cufftPlan1d", cufftPlan1d(&number, 8, 0, 1), 16);
-	check("cufftPlan1d again", cufftPlan1d(&number, 8, 0, 1), 16);
 	check("cusparseCreate", cusparseCreate(&handle), 10);
+	check("cusparseCreate again", cusparseCreate(&handle), 10);
 	check("cusparseGetErrorString names it",
 		!!strstr(cusparseGetErrorString(10), "libcusparse.so.12"), 1);
 	check("cusparseLtInit", cusparseLtInit(&handle), 10);

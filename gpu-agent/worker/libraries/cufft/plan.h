@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plans of the library's, kept by content and context: two plans of the program that are alike
+ * are one here, whose stream and work area are set for each transform.  None has a work area of
+ * its own.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUFFT_PLAN_H
+#define VCUDA_GPU_AGENT_WORKER_LIBRARIES_CUFFT_PLAN_H
+
+#include "gpu-agent/generated/cufft_library.h"
+#include "gpu-agent/worker/libraries/common/plain.h"
+
+struct fft_plan {
+	struct fft_plan *next;
+	const struct cufft_library *library;
+	struct cufft_content content;
+	size_t bytes; /* of the work area that it needs */
+	CUstream stream;
+	CUdeviceptr area;
+	cufftHandle handle;
+	uint32_t names; /* numbers of the program's that stand for it */
+	uint64_t used;	/* the higher, the later */
+	uint16_t context;
+	bool stream_set;
+};
+
+/* The plan of that content in the request's context, made if there is none; NULL: the library's
+ * status says why. The context is current. */
+struct fft_plan *fft_plan_get(struct worker *w, const struct request *r,
+	const struct cufft_library *library, const struct cufft_content *content, int *status);
+/* The library's number for what only asks. */
+int fft_size(const struct cufft_library *library, const struct cufft_content *content,
+	bool estimate, size_t *bytes);
+/* Destroys what no number stands for and was not used lately. */
+void fft_plans_trim(struct worker *w);
+/* Those of a context that is going, and current. */
+void fft_plans_forget(uint16_t context);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuFFT as both ends know it: the types of its ABI (the same in 11 and 12; no header of
+ * NVIDIA's is needed to build), what a plan is made of, and the frames.
+ */
+#ifndef VCUDA_PROTOCOL_LIBRARIES_CUFFT_H
+#define VCUDA_PROTOCOL_LIBRARIES_CUFFT_H
+
+#include <cuComplex.h>
+#include <driver_types.h>
+#include <library_types.h>
+
+#include "protocol/libraries/plain.h"
+
+typedef int cufftHandle;
+typedef int cufftResult;
+typedef int cufftType;
+typedef int cufftProperty;
+typedef float cufftReal;
+typedef double cufftDoubleReal;
+typedef cuComplex cufftComplex;
+typedef cuDoubleComplex cufftDoubleComplex;
+
+enum {
+	CUFFT_SUCCESS = 0,
+	CUFFT_INVALID_PLAN = 1,
+	CUFFT_ALLOC_FAILED = 2,
+	CUFFT_INVALID_VALUE = 4,
+	CUFFT_NO_WORKSPACE = 13,
+	CUFFT_NOT_SUPPORTED = 16,
+};
+
+enum {
+	CUFFT_R2C = 0x2a,
+	CUFFT_C2R = 0x2c,
+	CUFFT_C2C = 0x29,
+	CUFFT_D2Z = 0x6a,
+	CUFFT_Z2D = 0x6c,
+	CUFFT_Z2Z = 0x69,
+};
+
+/* Plans of a program at once; their numbers are from 1 to here. */
+#define CUFFT_PLANS 4096
+#define CUFFT_RANK 3
+#define CUFFT_PROPERTIES 4 /* cufftProperty, from 1 on */
+
+/* Which call said what a plan is: the library gets it by the same. */
+enum cufft_form {
+	CUFFT_FORM_1D,
+	CUFFT_FORM_2D,
+	CUFFT_FORM_3D,
+	CUFFT_FORM_MANY,
+	CUFFT_FORM_MANY64,
+	CUFFT_FORM_XT,
+	CUFFT_FORM_LAST
+};
+
+/* What is asked of it. */
+enum cufft_what {
+	CUFFT_WHAT_PLAN,     /* made, and how large its work area is */
+	CUFFT_WHAT_SIZE,     /* as cufftGetSize… has it */
+	CUFFT_WHAT_ESTIMATE, /* as cufftEstimate… has it */
+	CUFFT_WHAT_LAST
+};
+
+struct cufft_content {
+	int64_t n[CUFFT_RANK];
+	int64_t in_embed[CUFFT_RANK], out_embed[CUFFT_RANK];
+	int64_t in_stride, in_dist, out_stride, out_dist, batch;
+	int64_t property[CUFFT_PROPERTIES];
+	uint32_t major;
+	uint32_t form; /* enum cufft_form */
+	int32_t rank;
+	uint32_t embeds;     /* bit 0: in_embed is no NULL; bit 1: out_embed */
+	int32_t in_type;     /* a cufftType, but of CUFFT_FORM_XT cudaDataType */
+	int32_t out_type;    /* of CUFFT_FORM_XT, and … */
+	int32_t run_type;    /* … this */
+	uint32_t properties; /* bit p - 1: property p is set */
+};
+_Static_assert(sizeof(struct cufft_content) == 8 * 22, "");
+
+/* How much work area the plan needs; the agent has prepared it. */
+struct wire_cufftXtGetSizeMany {
+	struct cufft_content content;
+	uint32_t what; /* enum cufft_what */
+	uint32_t reserved;
+};
+struct wire_cufftXtGetSizeMany_reply {
+	struct library_reply plain;
+	uint64_t bytes;
+};
+
+/* The plan of this content is called `plan`. */
+struct wire_cufftXtMakePlanMany {
+	struct cufft_content content;
+	int32_t plan;
+	uint32_t reserved;
+};
+struct wire_cufftXtMakePlanMany_reply {
+	struct library_reply plain;
+};
+
+struct wire_cufftXtExec {
+	uint64_t stream, input, output, area;
+	int32_t plan;
+	/* What the call is learned by. */
+	uint32_t type;	 /* of the cufftExec… that was called, 0: cufftXtExec */
+	uint64_t digest; /* of the plan's content */
+	int32_t direction;
+	uint32_t places; /* the alignment of both, and whether they are one */
+};
+#define CUFFT_EXEC_KEY 36u
+struct wire_cufftXtExec_reply {
+	struct library_reply plain;
+};
+
+struct wire_cufftDestroy {
+	int32_t plan;
+	uint32_t reserved;
+};
+struct wire_cufftDestroy_reply {
+	struct library_reply plain;
+};
+
+struct wire_cufftGetVersion {
+	uint32_t major;
+	uint32_t reserved;
+};
+struct wire_cufftGetVersion_reply {
+	struct library_reply plain;
+	int32_t version;
+	uint32_t reserved;
+};
+
+#endif
