@@ -31,8 +31,7 @@ static void launch(const char *name, unsigned blocks, unsigned threads, void **a
 
 	CUDA(cudaMemset(device, 0, sizeof(host)));
 	DRIVER(p_cuModuleGetFunction(&function, module, name));
-	DRIVER(p_cuLaunchKernel(
-		function, blocks, 1, 1, threads, 1, 1, 0, NULL, args, NULL));
+	DRIVER(p_cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, args, NULL));
 	CUDA(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
 }
 

@@ -172,3 +172,12 @@ $(call add_test,textures_record,$(PROGRAMS_DIR)/textures.cu,all $(BUILD)/program
 	timeout 120 $(BIN)/vcuda run --software -- $(BUILD)/programs/13/textures --against \
 	$(TEXTURES_RECORD))
 endif
+
+# And what a real device gave for single instructions, as `instructions --record` printed it there.
+INSTRUCTIONS_RECORD := $(wildcard $(PROGRAMS_DIR)/instructions-h200.txt)
+ifneq ($(INSTRUCTIONS_RECORD),)
+test-programs: run-instructions_record
+$(call add_test,instructions_record,$(PROGRAMS_DIR)/instructions.cu,all \
+	$(BUILD)/programs/13/instructions,timeout 120 $(BIN)/vcuda run --software -- \
+	$(BUILD)/programs/13/instructions --against $(INSTRUCTIONS_RECORD))
+endif

@@ -41,7 +41,8 @@ __global__ void in_order(unsigned *at)
 	add<<<1, 32>>>(mine + 32, 100);
 }
 
-/* Every thread one of its own; the least of many threads' work is enough to see that all run. */
+/* Every thread one of its own; the least of many threads' work is enough to see that all run.
+ */
 __global__ void each_thread(unsigned *at)
 {
 	unsigned me = blockIdx.x * blockDim.x + threadIdx.x;

@@ -75,8 +75,8 @@ __global__ void put(const __grid_constant__ CUtensorMap map, int x, int y, int a
 				:
 				: "l"(&map), "r"(x), "r"(y), "r"(address_of(box))
 				: "memory");
-		asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" :::
-				     "memory");
+		asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::
+				: "memory");
 	}
 }
 
@@ -90,8 +90,8 @@ __global__ void __cluster_dims__(2, 1, 1)
 
 	asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
 	barrier_init(bar);
-	asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" :::
-			     "memory");
+	asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::
+			: "memory");
 	if (rank == 0 && threadIdx.x == 0)
 		asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::"
 			     "complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %2}], "
@@ -102,7 +102,7 @@ __global__ void __cluster_dims__(2, 1, 1)
 	barrier_wait(bar);
 	for (unsigned i = threadIdx.x; i < BOX_BYTES / 4; i += blockDim.x)
 		to[blockIdx.x * BOX_BYTES / 4 + i] = box[i];
-	asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" :::
-			     "memory");
+	asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::
+			: "memory");
 }
 }
