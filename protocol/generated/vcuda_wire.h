@@ -902,6 +902,53 @@ struct wire_vcudaArrayAsk_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaArrayAsk_reply) == 8, "");
 
+/* call 169 */
+struct wire_vcudaTextureReference {
+	uint64_t reference; /* KIND_CUtexref, minted by the shim */
+	uint64_t module;
+	struct wire_run name; /* NUL-terminated */
+};
+_Static_assert(sizeof(struct wire_vcudaTextureReference) == 24, "");
+
+/* call 170 */
+struct wire_vcudaSurfaceReference {
+	uint64_t reference; /* KIND_CUsurfref, minted by the shim */
+	uint64_t module; /* KIND_KIND_CUmodule */
+	struct wire_run name; /* NUL-terminated */
+};
+_Static_assert(sizeof(struct wire_vcudaSurfaceReference) == 24, "");
+
+/* call 171 */
+struct wire_vcudaReferenceDestroy {
+	uint64_t reference; /* KIND_CUtexref, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaReferenceDestroy) == 8, "");
+
+/* call 172 */
+struct wire_vcudaReferenceSet {
+	uint64_t reference;
+	uint32_t what;
+	struct wire_run setting; /* 72 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaReferenceSet) == 24, "");
+struct wire_vcudaReferenceSet_reply {
+	uint64_t offset;
+};
+_Static_assert(sizeof(struct wire_vcudaReferenceSet_reply) == 8, "");
+
+/* call 173 */
+struct wire_vcudaReferenceAsk {
+	uint64_t reference;
+	uint32_t what;
+	int32_t dimension;
+};
+_Static_assert(sizeof(struct wire_vcudaReferenceAsk) == 16, "");
+struct wire_vcudaReferenceAsk_reply {
+	struct wire_run setting; /* at most 72 x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaReferenceAsk_reply) == 8, "");
+
 /* call 200 */
 struct wire_vcudaMirrorMap {
 	uint64_t address;

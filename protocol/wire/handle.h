@@ -29,6 +29,8 @@ enum handle_kind {
 #include "protocol/generated/library_kinds.inc" /* 16 to 22 */
 	KIND_CUuserObject = 23,			/* the shim's alone */
 	KIND_CUgreenCtx = 24,			/* the shim's alone */
+	KIND_CUtexref = 25,
+	KIND_CUsurfref = 26,
 	KIND_LAST
 };
 

@@ -35,6 +35,7 @@ enum lock_rank {
 	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
 	LOCK_ARRAY,	   /* driver/array.c: names of levels, sums */
 	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */
+	LOCK_REFERENCE,	   /* driver/reference.c: references to them */
 	LOCK_POOL,	   /* driver/memory/pool.c */
 	LOCK_IPC,	   /* driver/memory/ipc.c: memory of other processes */
 	LOCK_VMM,	   /* driver/memory/vmm.c: handles and mappings */

@@ -79,6 +79,8 @@ CUresult hand_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const cha
 		unsigned int numOptions, CUjit_option *options, void **optionValues);
 CUresult hand_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
 CUresult hand_cuLinkDestroy(CUlinkState state);
+CUresult hand_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name);
+CUresult hand_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name);
 CUresult hand_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -244,6 +246,7 @@ CUresult hand_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 		CUstream hStream);
 CUresult hand_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		unsigned int numDevices, unsigned int flags);
+CUresult hand_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef);
 CUresult hand_cuGraphCreate(CUgraph *phGraph, unsigned int flags);
 CUresult hand_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
@@ -389,6 +392,40 @@ CUresult hand_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction fu
 		const CUlaunchConfig *config);
 CUresult hand_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
 		const CUlaunchConfig *config);
+CUresult hand_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags);
+CUresult hand_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
+		unsigned int Flags);
+CUresult hand_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
+		size_t bytes);
+CUresult hand_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc,
+		CUdeviceptr dptr, size_t Pitch);
+CUresult hand_cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents);
+CUresult hand_cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am);
+CUresult hand_cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm);
+CUresult hand_cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm);
+CUresult hand_cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias);
+CUresult hand_cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
+		float maxMipmapLevelClamp);
+CUresult hand_cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso);
+CUresult hand_cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor);
+CUresult hand_cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags);
+CUresult hand_cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef);
+CUresult hand_cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef);
+CUresult hand_cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef);
+CUresult hand_cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim);
+CUresult hand_cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
+CUresult hand_cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef);
+CUresult hand_cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef);
+CUresult hand_cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef);
+CUresult hand_cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
+		float *pmaxMipmapLevelClamp, CUtexref hTexRef);
+CUresult hand_cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef);
+CUresult hand_cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef);
+CUresult hand_cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef);
+CUresult hand_cuTexRefCreate(CUtexref *pTexRef);
+CUresult hand_cuTexRefDestroy(CUtexref hTexRef);
+CUresult hand_cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags);
+CUresult hand_cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef);
 CUresult hand_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 		const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
 CUresult hand_cuTexObjectDestroy(CUtexObject texObject);

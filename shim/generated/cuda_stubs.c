@@ -305,6 +305,10 @@ STUB(ready, cuLinkAddFile_v2, hand_cuLinkAddFile_v2, (CUlinkState state, CUjitIn
 STUB(ready, cuLinkComplete, hand_cuLinkComplete, (CUlinkState state, void **cubinOut,
 	size_t *sizeOut), (state, cubinOut, sizeOut));
 STUB(ready, cuLinkDestroy, hand_cuLinkDestroy, (CUlinkState state), (state));
+STUB(ready, cuModuleGetTexRef, hand_cuModuleGetTexRef, (CUtexref *pTexRef, CUmodule hmod,
+	const char *name), (pTexRef, hmod, name));
+STUB(ready, cuModuleGetSurfRef, hand_cuModuleGetSurfRef, (CUsurfref *pSurfRef, CUmodule hmod,
+	const char *name), (pSurfRef, hmod, name));
 STUB(ready, cuLibraryLoadData, hand_cuLibraryLoadData, (CUlibrary *library, const void *code,
 	CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -593,6 +597,8 @@ STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchGridAsync, hand_cuLau
 STUB(ready, cuLaunchCooperativeKernelMultiDevice, hand_cuLaunchCooperativeKernelMultiDevice,
 	(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags),
 	(launchParamsList, numDevices, flags));
+STUB(ready, cuParamSetTexRef, hand_cuParamSetTexRef, (CUfunction hfunc, int texunit,
+	CUtexref hTexRef), (hfunc, texunit, hTexRef));
 
 /* learned 267 */
 static CUresult send_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
@@ -918,6 +924,66 @@ STUB(ready, cuOccupancyMaxPotentialClusterSize, hand_cuOccupancyMaxPotentialClus
 	config));
 STUB(ready, cuOccupancyMaxActiveClusters, hand_cuOccupancyMaxActiveClusters, (int *numClusters,
 	CUfunction func, const CUlaunchConfig *config), (numClusters, func, config));
+STUB(ready, cuTexRefSetArray, hand_cuTexRefSetArray, (CUtexref hTexRef, CUarray hArray,
+	unsigned int Flags), (hTexRef, hArray, Flags));
+STUB(ready, cuTexRefSetMipmappedArray, hand_cuTexRefSetMipmappedArray, (CUtexref hTexRef,
+	CUmipmappedArray hMipmappedArray, unsigned int Flags), (hTexRef, hMipmappedArray,
+	Flags));
+STUB(ready, cuTexRefSetAddress_v2, hand_cuTexRefSetAddress_v2, (size_t *ByteOffset,
+	CUtexref hTexRef, CUdeviceptr dptr, size_t bytes), (ByteOffset, hTexRef, dptr, bytes));
+STUB(ready, cuTexRefSetAddress2D_v3, hand_cuTexRefSetAddress2D_v3, (CUtexref hTexRef,
+	const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch), (hTexRef, desc,
+	dptr, Pitch));
+STUB(ready, cuTexRefSetFormat, hand_cuTexRefSetFormat, (CUtexref hTexRef, CUarray_format fmt,
+	int NumPackedComponents), (hTexRef, fmt, NumPackedComponents));
+STUB(ready, cuTexRefSetAddressMode, hand_cuTexRefSetAddressMode, (CUtexref hTexRef, int dim,
+	CUaddress_mode am), (hTexRef, dim, am));
+STUB(ready, cuTexRefSetFilterMode, hand_cuTexRefSetFilterMode, (CUtexref hTexRef,
+	CUfilter_mode fm), (hTexRef, fm));
+STUB(ready, cuTexRefSetMipmapFilterMode, hand_cuTexRefSetMipmapFilterMode, (CUtexref hTexRef,
+	CUfilter_mode fm), (hTexRef, fm));
+STUB(ready, cuTexRefSetMipmapLevelBias, hand_cuTexRefSetMipmapLevelBias, (CUtexref hTexRef,
+	float bias), (hTexRef, bias));
+STUB(ready, cuTexRefSetMipmapLevelClamp, hand_cuTexRefSetMipmapLevelClamp, (CUtexref hTexRef,
+	float minMipmapLevelClamp, float maxMipmapLevelClamp), (hTexRef, minMipmapLevelClamp,
+	maxMipmapLevelClamp));
+STUB(ready, cuTexRefSetMaxAnisotropy, hand_cuTexRefSetMaxAnisotropy, (CUtexref hTexRef,
+	unsigned int maxAniso), (hTexRef, maxAniso));
+STUB(ready, cuTexRefSetBorderColor, hand_cuTexRefSetBorderColor, (CUtexref hTexRef,
+	float *pBorderColor), (hTexRef, pBorderColor));
+STUB(ready, cuTexRefSetFlags, hand_cuTexRefSetFlags, (CUtexref hTexRef, unsigned int Flags),
+	(hTexRef, Flags));
+STUB(ready, cuTexRefGetAddress_v2, hand_cuTexRefGetAddress_v2, (CUdeviceptr *pdptr,
+	CUtexref hTexRef), (pdptr, hTexRef));
+STUB(ready, cuTexRefGetArray, hand_cuTexRefGetArray, (CUarray *phArray, CUtexref hTexRef),
+	(phArray, hTexRef));
+STUB(ready, cuTexRefGetMipmappedArray, hand_cuTexRefGetMipmappedArray,
+	(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef), (phMipmappedArray, hTexRef));
+STUB(ready, cuTexRefGetAddressMode, hand_cuTexRefGetAddressMode, (CUaddress_mode *pam,
+	CUtexref hTexRef, int dim), (pam, hTexRef, dim));
+STUB(ready, cuTexRefGetFilterMode, hand_cuTexRefGetFilterMode, (CUfilter_mode *pfm,
+	CUtexref hTexRef), (pfm, hTexRef));
+STUB(ready, cuTexRefGetFormat, hand_cuTexRefGetFormat, (CUarray_format *pFormat,
+	int *pNumChannels, CUtexref hTexRef), (pFormat, pNumChannels, hTexRef));
+STUB(ready, cuTexRefGetMipmapFilterMode, hand_cuTexRefGetMipmapFilterMode, (CUfilter_mode *pfm,
+	CUtexref hTexRef), (pfm, hTexRef));
+STUB(ready, cuTexRefGetMipmapLevelBias, hand_cuTexRefGetMipmapLevelBias, (float *pbias,
+	CUtexref hTexRef), (pbias, hTexRef));
+STUB(ready, cuTexRefGetMipmapLevelClamp, hand_cuTexRefGetMipmapLevelClamp,
+	(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef),
+	(pminMipmapLevelClamp, pmaxMipmapLevelClamp, hTexRef));
+STUB(ready, cuTexRefGetMaxAnisotropy, hand_cuTexRefGetMaxAnisotropy, (int *pmaxAniso,
+	CUtexref hTexRef), (pmaxAniso, hTexRef));
+STUB(ready, cuTexRefGetBorderColor, hand_cuTexRefGetBorderColor, (float *pBorderColor,
+	CUtexref hTexRef), (pBorderColor, hTexRef));
+STUB(ready, cuTexRefGetFlags, hand_cuTexRefGetFlags, (unsigned int *pFlags, CUtexref hTexRef),
+	(pFlags, hTexRef));
+STUB(ready, cuTexRefCreate, hand_cuTexRefCreate, (CUtexref *pTexRef), (pTexRef));
+STUB(ready, cuTexRefDestroy, hand_cuTexRefDestroy, (CUtexref hTexRef), (hTexRef));
+STUB(ready, cuSurfRefSetArray, hand_cuSurfRefSetArray, (CUsurfref hSurfRef, CUarray hArray,
+	unsigned int Flags), (hSurfRef, hArray, Flags));
+STUB(ready, cuSurfRefGetArray, hand_cuSurfRefGetArray, (CUarray *phArray, CUsurfref hSurfRef),
+	(phArray, hSurfRef));
 STUB_CAPTURED(current, capture_unsafe_slow(), cuTexObjectCreate, hand_cuTexObjectCreate,
 	(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc),
@@ -2051,6 +2117,9 @@ STUB(ready, cuLinkAddData, hand_cuLinkAddData_v2, (CUlinkState state, CUjitInput
 STUB(ready, cuLinkAddFile, hand_cuLinkAddFile_v2, (CUlinkState state, CUjitInputType type,
 	const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues),
 	(state, type, path, numOptions, options, optionValues));
+STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTexRef,
+	const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch), (hTexRef, desc,
+	dptr, Pitch));
 STUB(lasting, cuCtxPopCurrent, hand_cuCtxPopCurrent_v2, (CUcontext *pctx), (pctx));
 STUB(lasting, cuCtxPushCurrent, hand_cuCtxPushCurrent_v2, (CUcontext ctx), (ctx));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
@@ -2068,42 +2137,6 @@ STUB(ready, cuIpcOpenMemHandle, hand_cuIpcOpenMemHandle_v2, (CUdeviceptr *pdptr,
 
 #define WHY "NvSci is of the program's machine (Tegra), and the GPU is not"
 REFUSED(cuDeviceGetNvSciSyncAttributes);
-#undef WHY
-
-#define WHY "texture references: not served; use texture objects"
-REFUSED(cuModuleGetTexRef);
-REFUSED(cuModuleGetSurfRef);
-REFUSED(cuParamSetTexRef);
-REFUSED(cuTexRefSetArray);
-REFUSED(cuTexRefSetMipmappedArray);
-REFUSED(cuTexRefSetAddress_v2);
-REFUSED(cuTexRefSetAddress2D_v3);
-REFUSED(cuTexRefSetFormat);
-REFUSED(cuTexRefSetAddressMode);
-REFUSED(cuTexRefSetFilterMode);
-REFUSED(cuTexRefSetMipmapFilterMode);
-REFUSED(cuTexRefSetMipmapLevelBias);
-REFUSED(cuTexRefSetMipmapLevelClamp);
-REFUSED(cuTexRefSetMaxAnisotropy);
-REFUSED(cuTexRefSetBorderColor);
-REFUSED(cuTexRefSetFlags);
-REFUSED(cuTexRefGetAddress_v2);
-REFUSED(cuTexRefGetArray);
-REFUSED(cuTexRefGetMipmappedArray);
-REFUSED(cuTexRefGetAddressMode);
-REFUSED(cuTexRefGetFilterMode);
-REFUSED(cuTexRefGetFormat);
-REFUSED(cuTexRefGetMipmapFilterMode);
-REFUSED(cuTexRefGetMipmapLevelBias);
-REFUSED(cuTexRefGetMipmapLevelClamp);
-REFUSED(cuTexRefGetMaxAnisotropy);
-REFUSED(cuTexRefGetBorderColor);
-REFUSED(cuTexRefGetFlags);
-REFUSED(cuTexRefCreate);
-REFUSED(cuTexRefDestroy);
-REFUSED(cuSurfRefSetArray);
-REFUSED(cuSurfRefGetArray);
-REFUSED(cuTexRefSetAddress2D_v2);
 #undef WHY
 
 #define WHY "a dma-buf would be of the agent's machine, not the program's"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Bounds-checked reading of ELF files (elf.h).  A file that does not keep to the format has
- * no sections, and with that nothing to redirect.
+ * no symbols, and with that nothing to redirect.
  */
 #include "shim/loader/elf.h"
 
@@ -17,35 +17,42 @@ static bool inside(const struct image *image, uint64_t offset, uint64_t bytes, s
 	return offset <= image->size && bytes <= image->size - offset && offset % align == 0;
 }
 
-static bool section_inside(const struct image *image, const Elf64_Shdr *section, size_t align)
+/* The symbol table and its names, where both are in the file. */
+static void find_symbols(struct image *image, const Elf64_Shdr *sections, size_t count)
 {
-	return section->sh_type != SHT_NOBITS &&
-	       inside(image, section->sh_offset, section->sh_size, align);
+	for (size_t i = 0; i < count; i++) {
+		const Elf64_Shdr *table = &sections[i], *names;
+
+		if (table->sh_type != SHT_SYMTAB || table->sh_link >= count ||
+			!inside(image, table->sh_offset, table->sh_size, 8))
+			continue;
+		names = &sections[table->sh_link];
+		if (names->sh_type != SHT_STRTAB || !names->sh_size ||
+			!inside(image, names->sh_offset, names->sh_size, 1) ||
+			image->bytes[names->sh_offset + names->sh_size - 1])
+			continue;
+		image->symbols = (const Elf64_Sym *)(image->bytes + table->sh_offset);
+		image->symbol_count = table->sh_size / sizeof(*image->symbols);
+		image->names = (const char *)image->bytes + names->sh_offset;
+		image->names_size = names->sh_size;
+		return;
+	}
 }
 
 bool image_parse(struct image *image, const void *bytes, size_t size)
 {
 	const Elf64_Ehdr *header = bytes;
-	const Elf64_Shdr *names;
 
 	*image = (struct image){.bytes = bytes, .size = size};
 	if (size < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
 		header->e_ident[EI_CLASS] != ELFCLASS64 ||
 		header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != EM_X86_64 ||
 		header->e_shentsize != sizeof(Elf64_Shdr) ||
-		header->e_shstrndx >= header->e_shnum ||
 		!inside(image, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr),
 			8))
 		return false;
-
-	image->sections = (const Elf64_Shdr *)(image->bytes + header->e_shoff);
-	names = &image->sections[header->e_shstrndx];
-	if (!section_inside(image, names, 1) || !names->sh_size ||
-		image->bytes[names->sh_offset + names->sh_size - 1])
-		return false;
-	image->names = (const char *)image->bytes + names->sh_offset;
-	image->names_size = names->sh_size;
-	image->section_count = header->e_shnum;
+	find_symbols(
+		image, (const Elf64_Shdr *)(image->bytes + header->e_shoff), header->e_shnum);
 	return true;
 }
 
@@ -74,43 +81,24 @@ void image_close(struct image *image)
 	*image = (struct image){0};
 }
 
-const Elf64_Shdr *image_section(const struct image *image, const char *name)
+bool image_has_name(const struct image *image, const char *name)
 {
-	for (size_t i = 0; i < image->section_count; i++) {
-		const Elf64_Shdr *section = &image->sections[i];
-
-		if (section->sh_name < image->names_size &&
-			!strcmp(image->names + section->sh_name, name))
-			return section_inside(image, section, 1) ? section : NULL;
-	}
-	return NULL;
+	return image->names && memmem(image->names, image->names_size, name, strlen(name) + 1);
 }
 
 bool image_next_function(const struct image *image, size_t *at, struct image_function *function)
 {
-	const Elf64_Shdr *table = image_section(image, ".symtab");
-	const Elf64_Shdr *strings = image_section(image, ".strtab");
-	const Elf64_Sym *symbols;
-	const char *text;
-
-	if (!table || !strings || !section_inside(image, table, 8) || !strings->sh_size ||
-		image->bytes[strings->sh_offset + strings->sh_size - 1])
-		return false;
-	symbols = (const Elf64_Sym *)(image->bytes + table->sh_offset);
-	text = (const char *)image->bytes + strings->sh_offset;
-
-	for (; *at < table->sh_size / sizeof(*symbols); ++*at) {
-		const Elf64_Sym *symbol = &symbols[*at];
+	while (*at < image->symbol_count) {
+		const Elf64_Sym *symbol = &image->symbols[(*at)++];
 
 		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
-			symbol->st_shndx == SHN_UNDEF || symbol->st_name >= strings->sh_size)
+			symbol->st_shndx == SHN_UNDEF || symbol->st_name >= image->names_size)
 			continue;
 		*function = (struct image_function){
-			.name = text + symbol->st_name,
+			.name = image->names + symbol->st_name,
 			.value = symbol->st_value,
 			.size = symbol->st_size,
 		};
-		++*at;
 		return true;
 	}
 	return false;

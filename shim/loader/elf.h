@@ -14,9 +14,9 @@
 struct image {
 	const unsigned char *bytes; /* the whole file, mapped read-only */
 	size_t size;
-	const Elf64_Shdr *sections;
-	size_t section_count;
-	const char *names; /* of the sections, closed by a 0 within names_size */
+	const Elf64_Sym *symbols; /* of .symtab; none where the file is stripped */
+	size_t symbol_count;
+	const char *names; /* of the symbols, closed by a 0 within names_size */
 	size_t names_size;
 };
 
@@ -26,8 +26,9 @@ bool image_open(struct image *image, const char *path);
 bool image_parse(struct image *image, const void *bytes, size_t size);
 void image_close(struct image *image);
 
-/* The section of that name; NULL. Its bytes lie within the file. */
-const Elf64_Shdr *image_section(const struct image *image, const char *name);
+/* True where some symbol has that name or one that ends so (linkers store the two in one
+ * place): much faster than to go through all of them. */
+bool image_has_name(const struct image *image, const char *name);
 
 /* One function of the file's symbol table. */
 struct image_function {

@@ -5,6 +5,7 @@
  * file name (JAX and some wheels do that), and a CUDA runtime that is linked in statically.
  */
 #include "shim/loader/loader.h"
+#include "shim/loader/mapped.h"
 #include "shim/loader/static.h"
 
 #include <dlfcn.h>
@@ -96,31 +97,21 @@ static void *loader_ours(const char *soname)
 	return ours ? handle : NULL;
 }
 
-/* True where loader_open is to do it. A plain name is the real dlopen's, which must see the
- * caller's return address to find the caller's RUNPATH; so is one with $ORIGIN in it. */
+/* True where loader_open is to do it. All else is the real dlopen's, which must see the
+ * caller's return address to find the caller's RUNPATH. */
 __attribute__((visibility("hidden"), used)) bool loader_wants(const char *path);
 bool loader_wants(const char *path)
 {
 	find_real();
-	if (!path)
-		return false;
-	return (strchr(path, '/') && !strchr(path, '$')) || loader_stand_in(path);
+	return path && loader_stand_in(path);
 }
 
 __attribute__((visibility("hidden"), used)) void *loader_open(const char *path, int mode);
 void *loader_open(const char *path, int mode)
 {
 	const char *soname = loader_stand_in(path);
-	unsigned long long before;
-	void *handle;
 
-	if (soname && loader_ours(soname))
-		return loader_real(soname, mode);
-	before = static_objects();
-	handle = loader_real(path, mode);
-	if (handle)
-		static_redirect(before, true);
-	return handle;
+	return loader_real(loader_ours(soname) ? soname : path, mode);
 }
 
 /* Calls loader_wants and goes on, with the caller's stack as it was, to loader_open or to the
@@ -151,9 +142,11 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size dlopen, . - dlopen\n");
 
-/* -z initfirst: runs before every other constructor, so that what a statically linked runtime
- * would register is registered with ours. */
+/* -z initfirst: runs before every other constructor, as static_redirect does for a library that
+ * is opened later, so that what a statically linked runtime would register is registered with
+ * ours. */
 __attribute__((constructor)) static void loader_start(void)
 {
-	static_redirect(0, false);
+	static_redirect();
+	mapped_watch(static_redirect);
 }

@@ -23,16 +23,20 @@
 #define IMPORTS_MOST 65536
 
 struct search {
-	unsigned long long since;
-	bool registered;
-	size_t count, at; /* objects; the one that is looked at */
-	int redirected;
+	unsigned long long since; /* how many had ever been loaded when it was last looked */
+	size_t count, at;	  /* objects; the one that is looked at */
 };
 
 /* ---- Which objects are worth opening ---- */
 
+static bool runtime_name(const char *name)
+{
+	return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
+}
+
 /* True where the object imports what every static runtime imports (dlopen and dlsym, to find
- * the driver) and does not name a shared runtime. */
+ * the driver) and nothing of a shared runtime. One that needs a shared runtime may have a
+ * static one all the same: linkers are given both. */
 static bool suspicious(const struct dl_phdr_info *info)
 {
 	const Elf64_Dyn *dynamic = NULL;
@@ -40,7 +44,7 @@ static bool suspicious(const struct dl_phdr_info *info)
 	const uint32_t *hash = NULL;
 	const char *text = NULL;
 	size_t text_size = 0, count;
-	bool opens = false, finds = false;
+	bool opens = false, finds = false, shared = false;
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -62,7 +66,7 @@ static bool suspicious(const struct dl_phdr_info *info)
 	for (const Elf64_Dyn *d = dynamic; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_NEEDED && d->d_un.d_val < text_size &&
 			!strncmp(text + d->d_un.d_val, "libcudart.so", 12))
-			return false;
+			shared = true;
 	}
 
 	/* Imports come first; the GNU hash table says where the exports begin, unless there are
@@ -72,42 +76,34 @@ static bool suspicious(const struct dl_phdr_info *info)
 		count = (size_t)(text - (const char *)symbols) / sizeof(*symbols);
 	if (count > IMPORTS_MOST)
 		count = IMPORTS_MOST;
-	for (size_t i = 1; i < count && !(opens && finds); i++) {
+	for (size_t i = 1; i < count && (shared || !opens || !finds); i++) {
+		const char *name = text + symbols[i].st_name;
+
 		if (symbols[i].st_shndx != SHN_UNDEF || symbols[i].st_name >= text_size)
 			continue;
-		if (!strcmp(text + symbols[i].st_name, "dlopen"))
+		if (!strcmp(name, "dlopen"))
 			opens = true;
-		else if (!strcmp(text + symbols[i].st_name, "dlsym"))
+		else if (!strcmp(name, "dlsym"))
 			finds = true;
+		else if (shared && runtime_name(name))
+			return false;
 	}
 	return opens && finds;
 }
 
 /* ---- Redirecting one ---- */
 
-/* The ABI of the runtime in the file: 12, 13, or 0 where there is none that we have. */
+/* The ABI of the runtime in the file: 12, 13, or 0 where there is none that we have. A library
+ * without kernels has no fat binary, so only the names tell. */
 static int static_major(const struct image *image)
 {
-	struct image_function function;
-	bool allocates = false, registers = false, second = false, threads = false;
-
-	if (!image_section(image, ".nv_fatbin"))
+	if (!image_has_name(image, "__cudaRegisterFatBinary") ||
+		!image_has_name(image, "cudaMalloc"))
 		return 0;
-	for (size_t at = 0; image_next_function(image, &at, &function);) {
-		if (!strcmp(function.name, "cudaMalloc"))
-			allocates = true;
-		else if (!strcmp(function.name, "__cudaRegisterFatBinary"))
-			registers = true;
-		else if (!strcmp(function.name, "cudaGetDeviceProperties_v2"))
-			second = true;
-		else if (!strcmp(function.name, "cudaThreadExit"))
-			threads = true;
-	}
-	if (!allocates || !registers)
-		return 0;
-	if (second)
+	if (image_has_name(image, "cudaGetDeviceProperties_v2"))
 		return 12;
-	return threads ? 0 : 13; /* 11 has the old names only, 13 none of them */
+	/* 11 has the old names only, 13 none of them. */
+	return image_has_name(image, "cudaThreadExit") ? 0 : 13;
 }
 
 /* The part of the object's code that ADDRESS lies in. */
@@ -142,18 +138,13 @@ static bool code_protect(const struct dl_phdr_info *info, int extra)
 	return done;
 }
 
-/* True for the functions that nvcc and clang write to register a source file's kernels. */
-static bool registers_kernels(const char *name)
-{
-	return strstr(name, "__sti____cudaRegisterAll") || !strcmp(name, "__cuda_module_ctor");
-}
-
 /* The symbol tables of a fat program have many thousands of names, of which a few hundred are
  * the runtime's. */
-static void redirect(const struct dl_phdr_info *info, const struct image *image,
-	const char *version, bool registered)
+static void redirect(
+	const struct dl_phdr_info *info, const struct image *image, const char *version)
 {
 	struct image_function function;
+	bool unknown = false; /* what dlerror would tell of, after a dlopen that went well */
 
 	if (!code_protect(info, PROT_WRITE))
 		return;
@@ -162,28 +153,19 @@ static void redirect(const struct dl_phdr_info *info, const struct image *image,
 		static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
 		void *target;
 
-		if ((strncmp(function.name, "cuda", 4) &&
-			    strncmp(function.name, "__cuda", 6)) ||
-			function.size < FUNCTION_LEAST || function.value % 16 ||
-			!code_of(info, function.value, JUMP_BYTES))
+		if (!runtime_name(function.name) || function.size < FUNCTION_LEAST ||
+			function.value % 16 || !code_of(info, function.value, JUMP_BYTES))
 			continue;
 		target = dlvsym(RTLD_DEFAULT, function.name, version);
+		unknown |= !target;
 		if (!target || target == (void *)code)
 			continue;
 		memcpy(code, jump, sizeof(jump));
 		memcpy(code + sizeof(jump), &target, sizeof(target));
 	}
 	code_protect(info, 0);
-
-	for (size_t at = 0; registered && image_next_function(image, &at, &function);) {
-		void (*again)(void);
-		uintptr_t code = info->dlpi_addr + function.value;
-
-		if (!registers_kernels(function.name) || !code_of(info, function.value, 1))
-			continue;
-		memcpy(&again, &code, sizeof(again));
-		again();
-	}
+	if (unknown)
+		dlerror();
 }
 
 /* The symbol versions of the two ABIs. */
@@ -228,11 +210,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	if (!path || known(path) || !suspicious(info) || !image_open(&image, path))
 		return 0;
 	major = static_major(&image);
-	if (major && front_loaded(versions[major - 12])) {
-		redirect(info, &image, versions[major - 12],
-			search->registered && search->since);
-		search->redirected++;
-	}
+	if (major && front_loaded(versions[major - 12]))
+		redirect(info, &image, versions[major - 12]);
 	image_close(&image);
 	return 0;
 }
@@ -251,21 +230,14 @@ static int count_added(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-unsigned long long static_objects(void)
+void static_redirect(void)
 {
-	unsigned long long added = 0;
+	static unsigned long long seen;
+	struct search search = {.since = seen};
 
-	dl_iterate_phdr(count_added, &added);
-	return added;
-}
-
-int static_redirect(unsigned long long since, bool registered)
-{
-	struct search search = {.since = since, .registered = registered};
-
-	if (since && static_objects() == since)
-		return 0;
+	dl_iterate_phdr(count_added, &seen);
+	if (seen == search.since)
+		return;
 	dl_iterate_phdr(count_objects, &search.count);
 	dl_iterate_phdr(look_at, &search);
-	return search.redirected;
 }

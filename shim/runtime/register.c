@@ -11,17 +11,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* What nvcc and clang place in .nvFatBinSegment (fatbinary_section.h). */
+/* How what nvcc and clang place in .nvFatBinSegment begins (fatbinary_section.h). */
 #define BINARY_MAGIC 0x466243b1
-struct binary_wrapper {
-	int magic;
-	int version;
-	const void *data;
-	const void *more;
-};
 
 struct binary {
-	const void *data;     /* the fat binary, in the program's image */
+	const void *wrapper;  /* around the fat binary, in the program's image */
 	pthread_mutex_t lock; /* one loader at a time */
 	_Atomic(CUlibrary) library;
 	struct symbol *symbols;
@@ -34,9 +28,6 @@ struct table register_table;
 static struct {
 	/* Guards changes of the table, the free list and the binaries' symbol lists. */
 	pthread_mutex_t lock;
-	/* The binaries that are registered. A library whose registration was run once more by
-	 * the loader guard unregisters twice with the same handle. */
-	struct table binaries;
 	struct symbol *free_symbols;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(registry, registry.lock, LOCK_REGISTER);
@@ -100,18 +91,21 @@ static bool symbol_add(
 
 static cudaError_t binary_load(struct binary *binary, CUlibrary *library)
 {
+	CUlibraryOption stays = CU_LIBRARY_BINARY_IS_PRESERVED;
+	void *yes = (void *)1;
 	CUresult status = CUDA_SUCCESS;
 
 	*library = atomic_load(&binary->library);
 	if (*library)
 		return cudaSuccess;
-	if (!binary->data)
+	if (!binary->wrapper)
 		return cudaErrorInvalidKernelImage;
 
 	pthread_mutex_lock(&binary->lock);
 	*library = atomic_load(&binary->library);
 	if (!*library) {
-		status = cuLibraryLoadData(library, binary->data, NULL, NULL, 0, NULL, NULL, 0);
+		status = cuLibraryLoadData(
+			library, binary->wrapper, NULL, NULL, 0, &stays, &yes, 1);
 		if (status == CUDA_SUCCESS)
 			atomic_store(&binary->library, *library);
 	}
@@ -238,21 +232,14 @@ void register_forget(const void *handle)
 
 void **hand___cudaRegisterFatBinary(void *fatCubin)
 {
-	const struct binary_wrapper *wrapper = fatCubin;
 	struct binary *binary = calloc(1, sizeof(*binary));
 
 	if (!binary)
 		return NULL;
-	if (wrapper && wrapper->magic == BINARY_MAGIC)
-		binary->data = wrapper->data;
+	if (fatCubin && *(const int *)fatCubin == BINARY_MAGIC)
+		binary->wrapper = fatCubin;
 	pthread_mutex_init(&binary->lock, NULL);
 	lock_order_rank(&binary->lock, LOCK_BINARY, "binary->lock");
-	pthread_mutex_lock(&registry.lock);
-	if (!table_add(&registry.binaries, binary, binary)) {
-		free(binary);
-		binary = NULL;
-	}
-	pthread_mutex_unlock(&registry.lock);
 	return (void **)binary;
 }
 
@@ -267,12 +254,9 @@ void hand___cudaUnregisterFatBinary(void **fatCubinHandle)
 	struct symbol *symbol, *next;
 	CUlibrary library;
 
-	pthread_mutex_lock(&registry.lock);
-	if (!table_find(&registry.binaries, binary)) {
-		pthread_mutex_unlock(&registry.lock);
+	if (!binary)
 		return;
-	}
-	table_remove(&registry.binaries, binary, binary);
+	pthread_mutex_lock(&registry.lock);
 	for (symbol = binary->symbols; symbol; symbol = next) {
 		next = symbol->next;
 		symbol_free(symbol);

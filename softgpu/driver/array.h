@@ -32,6 +32,13 @@ struct CUmipmappedArray_st {
 size_t array_element(CUarray_format format, unsigned channels);
 /* The arrays of a context that ends; their memory goes with its other memory. */
 void array_release_context(const struct CUctx_st *context);
+/* reference.c: the references of a module, or those of a context that no module has. */
+void reference_release_module(const struct CUmod_st *module);
+void reference_release_context(const struct CUctx_st *context);
+struct ptx_texture;
+/* texture.c: what a texture, or (TEXTURE is NULL) a surface, is for the interpreter. */
+CUresult texture_describe(struct ptx_texture *t, const CUDA_RESOURCE_DESC *resource,
+	const CUDA_TEXTURE_DESC *texture);
 /* texture.c: the same of its textures and surfaces. */
 void texture_release_context(const struct CUctx_st *context);
 

@@ -178,6 +178,7 @@ static void context_end(struct CUctx_st *context)
 	while (context->modules)
 		module_free(context->modules);
 	pthread_mutex_unlock(&context_lock);
+	reference_release_context(context);
 	texture_release_context(context);
 	array_release_context(context);
 	memory_release_context(context);

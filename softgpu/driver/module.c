@@ -5,7 +5,7 @@
  * has, so that a program that never launches from it runs: its kernels are refused when they
  * are asked for, which a launch does.
  */
-#include "softgpu/driver/softgpu.h"
+#include "softgpu/driver/array.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +76,7 @@ static void module_delete(struct CUmod_st *module)
 	size_t size = 0;
 
 	object_remove(module);
+	reference_release_module(module);
 	for (size_t i = 0; i < module->function_count; i++) {
 		object_remove(&module->functions[i]);
 		free(module->functions[i].name);

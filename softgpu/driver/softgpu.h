@@ -52,6 +52,7 @@
 #define CLUSTER_MAX 8 /* blocks, the portable most */
 #define BLOCKS_PER_SM 32
 #define REGISTERS_PER_SM 65536
+#define TEXTURE_ALIGNMENT 512
 #define SHARED_PER_BLOCK (48 * KIB)
 #define SHARED_PER_BLOCK_OPTIN (163 * KIB)
 #define SHARED_PER_SM (164 * KIB)
@@ -101,6 +102,8 @@ enum object_kind {
 	OBJECT_USER,
 	OBJECT_ARRAY,
 	OBJECT_MIPMAPPED,
+	OBJECT_TEXREF,
+	OBJECT_SURFREF,
 };
 bool object_add(const void *object, enum object_kind kind); /* false: no memory */
 void object_remove(const void *object);

@@ -214,6 +214,21 @@ static CUresult create(
 	return CUDA_SUCCESS;
 }
 
+CUresult texture_describe(struct ptx_texture *t, const CUDA_RESOURCE_DESC *resource,
+	const CUDA_TEXTURE_DESC *texture)
+{
+	CUresult ret = set_resource(t, resource);
+
+	if (!ret && texture)
+		return set_sampler(t, texture);
+	if (!ret &&
+		(resource->resType != CU_RESOURCE_TYPE_ARRAY ||
+			!(resource->res.array.hArray->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST)))
+		return CUDA_ERROR_INVALID_VALUE;
+	t->surface = true;
+	return ret;
+}
+
 CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
@@ -225,9 +240,7 @@ CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pR
 		return CUDA_ERROR_INVALID_VALUE;
 	ret = soft_context_current(&texture.context);
 	if (!ret)
-		ret = set_resource(&t, pResDesc);
-	if (!ret)
-		ret = set_sampler(&t, pTexDesc);
+		ret = texture_describe(&t, pResDesc, pTexDesc);
 	if (!ret && pResViewDesc)
 		ret = set_view(&t, pResViewDesc);
 	if (ret)
@@ -242,17 +255,15 @@ CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pR
 
 CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
 {
-	struct ptx_texture t = {.surface = true};
+	struct ptx_texture t = {0};
 	struct texture texture = {.surface = true};
 	CUresult ret;
 
-	if (!pSurfObject || !pResDesc || pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
+	if (!pSurfObject || !pResDesc)
 		return CUDA_ERROR_INVALID_VALUE;
 	ret = soft_context_current(&texture.context);
 	if (!ret)
-		ret = set_resource(&t, pResDesc);
-	if (!ret && !(pResDesc->res.array.hArray->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST))
-		ret = CUDA_ERROR_INVALID_VALUE;
+		ret = texture_describe(&t, pResDesc, NULL);
 	if (ret)
 		return ret;
 	texture.resource = *pResDesc;

@@ -135,10 +135,14 @@ struct ptx_function {
 	uint8_t visit;
 };
 
+/* Variables that only instructions of textures and surfaces name, and the driver fills. */
+enum ptx_opaque { PTX_PLAIN, PTX_TEXREF, PTX_SURFREF, PTX_SAMPLERREF };
+
 struct ptx_global {
 	char *name;
 	uint64_t offset, size;
 	bool is_const;
+	enum ptx_opaque opaque;
 };
 
 struct ptx_kernel {

@@ -83,6 +83,10 @@ uint64_t ptx_module_block(const struct ptx_module *module, size_t *size);
 /* A global's or constant's address and size; false where there is none of that name. */
 bool ptx_module_global(
 	const struct ptx_module *module, const char *name, uint64_t *address, size_t *size);
+/* Where the number of what a .texref (or SURFACE: a .surfref) names is to be; false: there is
+ * none of that name. */
+bool ptx_module_reference(
+	const struct ptx_module *module, const char *name, bool surface, uint64_t *address);
 size_t ptx_module_kernel_count(const struct ptx_module *module);
 struct ptx_kernel *ptx_module_kernel_at(const struct ptx_module *module, size_t index);
 struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, const char *name);

@@ -26,7 +26,7 @@ $(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.s
 		-Wl,--no-as-needed,--allow-shlib-undefined -L$(LIB) -l:libcuda.so.1
 
 # Of the others' programs.
-STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/13/stripped $(addprefix $(BUILD)/programs/13/, \
+STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers contexts \
 	virtual-memory memory-full error-memory)
 

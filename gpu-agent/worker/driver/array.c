@@ -20,16 +20,28 @@ struct worker_array *array_box(struct worker *w, struct request *r, uint64_t han
 	return array;
 }
 
-uint64_t array_name(const struct worker *w, CUarray array)
+/* The name of one of the driver's arrays, or mipmapped arrays. */
+static uint64_t name_of(const struct worker *w, CUarray array, CUmipmappedArray mipmap)
 {
 	for (uint32_t i = 0; i < w->name_count; i++) {
 		const struct name *name = &w->names[i];
+		const struct worker_array *known = name->object;
 
-		if (name->object && name->kind == KIND_CUarray &&
-			((const struct worker_array *)name->object)->array == array)
+		if (known && name->kind == KIND_CUarray && known->array == array &&
+			known->mipmap == mipmap)
 			return handle_make(name->generation, KIND_CUarray, i);
 	}
 	return 0;
+}
+
+uint64_t array_name(const struct worker *w, CUarray array)
+{
+	return name_of(w, array, NULL);
+}
+
+uint64_t array_mipmapped_name(const struct worker *w, CUmipmappedArray mipmap)
+{
+	return name_of(w, NULL, mipmap);
 }
 
 /* The device of a context; false: the request has none. */

@@ -24,6 +24,7 @@ struct worker_array *array_box(struct worker *w, struct request *r, uint64_t han
 	uint64_t y, uint64_t z, uint64_t width, uint64_t height, uint64_t depth);
 /* The name of one of the driver's arrays; 0: it is none of the session's. */
 uint64_t array_name(const struct worker *w, CUarray array);
+uint64_t array_mipmapped_name(const struct worker *w, CUmipmappedArray mipmap);
 /* One whose context goes; its name is about to. */
 void array_forget(struct worker *w, struct worker_array *array);
 struct worker_texture;

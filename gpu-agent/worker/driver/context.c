@@ -82,6 +82,8 @@ static void context_forget(struct worker *w, uint16_t context)
 			array_forget(w, name->object);
 		else if (name->kind == KIND_CUtexObject)
 			texture_forget(w, name->object);
+		else if (name->kind == KIND_CUtexref && !name->owner)
+			w->cuda.cuTexRefDestroy(name->object);
 	}
 	names_drop_context(w, context);
 }

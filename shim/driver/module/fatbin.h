@@ -13,6 +13,7 @@
 
 #define FATBIN_MAGIC 0xBA55ED50u
 #define FATBIN_WRAPPER_MAGIC 0x466243B1u
+#define FATBIN_WRAPPER_LINKED 2 /* the version of what `nvcc -rdc=true` writes */
 
 struct fatbin_header {
 	uint32_t magic;
@@ -26,7 +27,7 @@ struct fatbin_wrapper {
 	uint32_t magic;
 	uint32_t version;
 	const void *data;
-	const void *other;
+	const void *other; /* linked: the fat binaries of the objects, closed by a NULL */
 };
 
 struct fatbin_target {

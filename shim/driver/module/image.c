@@ -33,8 +33,10 @@ static CUresult image_copy(struct image *out, uint32_t kind, const void *bytes, 
 	return CUDA_SUCCESS;
 }
 
-/* A container of the one entry that the device would run. */
-static CUresult image_fatbin(const void *data, size_t bytes, int device, struct image *out)
+/* A container of the one entry that the device would run; where there is none, what PARTS link
+ * to. */
+static CUresult image_fatbin(
+	const void *data, size_t bytes, const void *const *parts, int device, struct image *out)
 {
 	const struct open_device *open = &devices.at[device].open;
 	struct fatbin_target target = {
@@ -44,8 +46,11 @@ static CUresult image_fatbin(const void *data, size_t bytes, int device, struct 
 	};
 	struct fatbin_header header;
 	struct fatbin_entry entry;
+	bool found = fatbin_pick(data, bytes, &target, &entry);
 
-	if (!fatbin_pick(data, bytes, &target, &entry)) {
+	if (parts && (!found || (target.ptx_only && !entry.ptx)))
+		return link_parts(parts, device, out);
+	if (!found) {
 		session_debug("a fat binary holds nothing for compute capability %d.%d",
 			target.major, target.minor);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -65,12 +70,15 @@ static CUresult image_fatbin(const void *data, size_t bytes, int device, struct 
 	return CUDA_SUCCESS;
 }
 
-/* Where the image itself begins, behind a wrapper, what it is and how long; NULL: no image. */
-static const void *image_find(const void *image, uint32_t *kind, size_t *n)
+/* Where the image itself begins, behind a wrapper, what it is and how long; NULL: no image.
+ * PARTS: what it was linked from, closed by a NULL; or NULL. */
+static const void *image_find(
+	const void *image, uint32_t *kind, size_t *n, const void *const **parts)
 {
 	struct fatbin_wrapper wrapper;
 	uint32_t magic;
 
+	*parts = NULL;
 	/* A text may be shorter than the magic: look at it byte by byte. */
 	for (size_t i = 0; i < sizeof(magic); i++)
 		if (!((const char *)image)[i])
@@ -81,6 +89,8 @@ static const void *image_find(const void *image, uint32_t *kind, size_t *n)
 		image = wrapper.data;
 		if (!image)
 			return NULL;
+		if (wrapper.version == FATBIN_WRAPPER_LINKED)
+			*parts = wrapper.other;
 	}
 	if (magic == FATBIN_WRAPPER_MAGIC || magic == FATBIN_MAGIC) {
 		*kind = IMAGE_FATBIN;
@@ -97,23 +107,25 @@ static const void *image_find(const void *image, uint32_t *kind, size_t *n)
 
 CUresult image_extract(const void *image, int device, struct image *out)
 {
+	const void *const *parts;
 	uint32_t kind;
 	size_t n;
 
-	image = image_find(image, &kind, &n);
+	image = image_find(image, &kind, &n, &parts);
 	if (!image)
 		return CUDA_ERROR_INVALID_IMAGE;
 	if (kind == IMAGE_FATBIN)
-		return image_fatbin(image, n, device, out);
+		return image_fatbin(image, n, parts, device, out);
 	return image_copy(out, kind, image, n);
 }
 
 CUresult image_whole(const void *image, unsigned char **copy)
 {
+	const void *const *parts;
 	uint32_t kind;
 	size_t n;
 
-	image = image_find(image, &kind, &n);
+	image = image_find(image, &kind, &n, &parts);
 	if (!image || n > SIZE_MAX / 2)
 		return CUDA_ERROR_INVALID_IMAGE;
 	*copy = calloc(1, n + 64); /* readable as far as any header */

@@ -13,6 +13,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/module/module.h"
+#include "shim/engine/session.h"
 #include "shim/engine/sha256.h"
 #include "shim/engine/status.h"
 
@@ -255,4 +256,35 @@ CUresult hand_cuLinkDestroy(CUlinkState state)
 	body = shim_begin(&call, OP_vcudaLinkDestroy, sizeof(*body));
 	body->state = handle;
 	return shim_post(&call);
+}
+
+CUresult link_parts(const void *const *parts, int device, struct image *out)
+{
+	char log[512] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof(log)};
+	void *linked;
+	CUlinkState state;
+	CUresult status = hand_cuLinkCreate_v2(2, options, values, &state);
+
+	if (status)
+		return status;
+	for (; !status && *parts; parts++) {
+		struct image part;
+
+		status = image_extract(*parts, device, &part);
+		if (status)
+			break;
+		status = hand_cuLinkAddData_v2(state, CU_JIT_INPUT_FATBINARY, part.bytes,
+			part.size, NULL, 0, NULL, NULL);
+		free(part.bytes);
+	}
+	if (!status)
+		status = hand_cuLinkComplete(state, &linked, NULL);
+	if (!status)
+		status = image_extract(linked, device, out);
+	if (status)
+		session_debug("linking device code: error %d: %s", status, log);
+	hand_cuLinkDestroy(state);
+	return status;
 }

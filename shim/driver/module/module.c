@@ -16,6 +16,7 @@
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
 #include "shim/driver/memory/managed.h"
+#include "shim/driver/reference.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/driver/memory/memory.h"
@@ -171,6 +172,7 @@ CUresult module_unload(struct module *module)
 	if (!handle_release(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	managed_module_gone(handle);
+	reference_module_gone(handle);
 	module_free(module);
 	body = shim_begin(&call, OP_vcudaModuleUnload, sizeof(*body));
 	body->module = handle;
@@ -206,6 +208,7 @@ void module_reset(struct context *context)
 				module_free(module);
 		}
 	} while (gone.count);
+	reference_reset(context);
 }
 
 /* ---- functions ---- */

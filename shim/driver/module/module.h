@@ -46,6 +46,10 @@ CUresult image_whole(const void *image, unsigned char **copy);
 /* A file's bytes, malloc'ed, with zeros behind them; SIZE may be NULL. */
 CUresult image_read(const char *path, void **bytes, size_t *size);
 
+/* Links the parts, fat binaries up to a NULL, for DEVICE, whose context is current (link.c):
+ * `nvcc -rdc=true` links for the architectures it is told, and the driver for all others. */
+CUresult link_parts(const void *const *parts, int device, struct image *out);
+
 /* Text and numbers of the JIT's options, taken apart. */
 struct jit {
 	struct image_option options[24];

@@ -57,9 +57,21 @@ bool ptx_module_global(
 	const struct ptx_module *module, const char *name, uint64_t *address, size_t *size)
 {
 	for (uint32_t k = 0; k < module->nglobals; k++)
-		if (!strcmp(module->globals[k].name, name)) {
+		if (!module->globals[k].opaque && !strcmp(module->globals[k].name, name)) {
 			*address = module->block + module->globals[k].offset;
 			*size = module->globals[k].size;
+			return true;
+		}
+	return false;
+}
+
+bool ptx_module_reference(
+	const struct ptx_module *module, const char *name, bool surface, uint64_t *address)
+{
+	for (uint32_t k = 0; k < module->nglobals; k++)
+		if (module->globals[k].opaque == (surface ? PTX_SURFREF : PTX_TEXREF) &&
+			!strcmp(module->globals[k].name, name)) {
+			*address = module->block + module->globals[k].offset;
 			return true;
 		}
 	return false;

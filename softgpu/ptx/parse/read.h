@@ -13,7 +13,8 @@ struct ptx_declaration {
 	struct ptx_word name;
 	uint32_t element, align, vector;
 	uint64_t bytes;
-	bool is_pred, is_opaque, is_unsized, has_align;
+	bool is_pred, is_unsized, has_align;
+	enum ptx_opaque opaque;
 	uint32_t range; /* name<range> */
 };
 

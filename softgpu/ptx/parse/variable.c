@@ -35,7 +35,9 @@ void ptx_variable_declaration(struct ptx_build *b, struct ptx_declaration *decl)
 		} else if (ptx_word_is(word, "texref") || ptx_word_is(word, "samplerref") ||
 			   ptx_word_is(word, "surfref")) {
 			decl->element = 8;
-			decl->is_opaque = true;
+			decl->opaque = word.p[0] == 't'	  ? PTX_TEXREF
+				       : word.p[1] == 'u' ? PTX_SURFREF
+							  : PTX_SAMPLERREF;
 		} else if (ptx_word_is(word, "attribute")) {
 			ptx_read_char(b, '(');
 			ptx_scan_past(s, ')');
@@ -188,8 +190,9 @@ static void add_global(
 
 	module->globals = ptx_build_grow(b, module->globals, module->nglobals, &b->global_room,
 		sizeof(*module->globals));
-	module->globals[module->nglobals++] = (struct ptx_global){
-		strndup(decl->name.p, decl->name.n), offset, decl->bytes, is_const};
+	module->globals[module->nglobals++] =
+		(struct ptx_global){strndup(decl->name.p, decl->name.n), offset, decl->bytes,
+			is_const, decl->opaque};
 }
 
 void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
