@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/runtime/array.h"
+#include "shim/runtime/copy.h"
 
 CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *copy);
 
@@ -299,21 +300,14 @@ static cudaError_t array_unit(cudaArray_t array, size_t *bytes)
 }
 
 /* Memory of the box: its type by the kind, its place in bytes. */
-static cudaError_t box_memory(const struct cudaPitchedPtr *memory, enum cudaMemcpyKind kind,
-	bool from, CUmemorytype *type, size_t x, size_t width)
+static cudaError_t box_memory(const struct cudaPitchedPtr *memory, size_t x, size_t width)
 {
-	struct end end;
-	cudaError_t error = end_memory(&end, memory->ptr, memory->pitch, kind, from);
 	size_t right;
 
-	if (error)
-		return error;
-	if (!memory->ptr)
-		return cudaErrorInvalidValue;
+	/* As NVIDIA's runtime: in the array's elements. The driver looks at the bytes. */
 	if (__builtin_add_overflow(x, width, &right) || right > memory->pitch)
 		return cudaErrorInvalidPitchValue;
-	*type = end.type;
-	return cudaSuccess;
+	return memory->ptr ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
@@ -338,16 +332,14 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 		__builtin_mul_overflow(p->srcPos.x, from, &copy->srcXInBytes) ||
 		__builtin_mul_overflow(p->dstPos.x, to, &copy->dstXInBytes))
 		return cudaErrorInvalidValue;
-	if (p->srcArray)
-		copy->srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	else
-		error = box_memory(&p->srcPtr, p->kind, true, &copy->srcMemoryType,
-			copy->srcXInBytes, copy->WidthInBytes);
-	if (!error && p->dstArray)
-		copy->dstMemoryType = CU_MEMORYTYPE_ARRAY;
-	else if (!error)
-		error = box_memory(&p->dstPtr, p->kind, false, &copy->dstMemoryType,
-			copy->dstXInBytes, copy->WidthInBytes);
+	copy->srcMemoryType =
+		p->srcArray ? CU_MEMORYTYPE_ARRAY : copy_source_type(p->kind);
+	copy->dstMemoryType =
+		p->dstArray ? CU_MEMORYTYPE_ARRAY : copy_target_type(p->kind);
+	if (!p->srcArray)
+		error = box_memory(&p->srcPtr, p->srcPos.x, p->extent.width);
+	if (!error && !p->dstArray)
+		error = box_memory(&p->dstPtr, p->dstPos.x, p->extent.width);
 	if (error)
 		return error;
 	copy->srcArray = array_driver(p->srcArray);

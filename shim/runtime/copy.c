@@ -131,8 +131,7 @@ cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, 
 
 /* ---- Two dimensions ---- */
 
-/* Where the two ends of a kind lie. */
-static CUmemorytype source_type(enum cudaMemcpyKind kind)
+CUmemorytype copy_source_type(enum cudaMemcpyKind kind)
 {
 	switch (kind) {
 	case cudaMemcpyHostToHost:
@@ -143,7 +142,7 @@ static CUmemorytype source_type(enum cudaMemcpyKind kind)
 	}
 }
 
-static CUmemorytype target_type(enum cudaMemcpyKind kind)
+CUmemorytype copy_target_type(enum cudaMemcpyKind kind)
 {
 	switch (kind) {
 	case cudaMemcpyHostToHost:
@@ -171,11 +170,11 @@ static cudaError_t shape_2d(CUDA_MEMCPY2D *copy, void *dst, size_t dpitch, const
 	if ((unsigned)kind > cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
 
-	copy->srcMemoryType = source_type(kind);
+	copy->srcMemoryType = copy_source_type(kind);
 	copy->srcHost = src;
 	copy->srcDevice = (CUdeviceptr)src;
 	copy->srcPitch = height > 1 ? spitch : width;
-	copy->dstMemoryType = target_type(kind);
+	copy->dstMemoryType = copy_target_type(kind);
 	copy->dstHost = dst;
 	copy->dstDevice = (CUdeviceptr)dst;
 	copy->dstPitch = height > 1 ? dpitch : width;
@@ -210,14 +209,22 @@ cudaError_t hand_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, si
 
 /* ---- Three dimensions ---- */
 
-/* One end must fit in its pitch and, where there are several planes, in its height. */
-static bool fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
+/* One end must fit in its pitch … */
+static bool row_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
 	const struct cudaExtent *extent)
 {
-	size_t x, y;
+	size_t x;
 
-	return end->ptr && !__builtin_add_overflow(at->x, extent->width, &x) &&
-	       !__builtin_add_overflow(at->y, extent->height, &y) && x <= end->pitch &&
+	return !__builtin_add_overflow(at->x, extent->width, &x) && x <= end->pitch;
+}
+
+/* … and, where there are several planes, in its height. */
+static bool plane_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
+	const struct cudaExtent *extent)
+{
+	size_t y;
+
+	return !__builtin_add_overflow(at->y, extent->height, &y) &&
 	       (extent->depth <= 1 || y <= end->ysize);
 }
 
@@ -231,14 +238,17 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 		return cudaErrorInvalidMemcpyDirection;
 	if (!extent->width || !extent->height || !extent->depth)
 		return cudaSuccess;
-	if (!fits(dst, dstPos, extent) || !fits(src, srcPos, extent))
-		return dst->ptr && src->ptr ? cudaErrorInvalidPitchValue
-					    : cudaErrorInvalidValue;
+	if (!row_fits(dst, dstPos, extent) || !row_fits(src, srcPos, extent))
+		return cudaErrorInvalidPitchValue;
+	if (!dst->ptr || !src->ptr)
+		return cudaErrorInvalidValue;
+	if (!plane_fits(dst, dstPos, extent) || !plane_fits(src, srcPos, extent))
+		return cudaErrorInvalidPitchValue;
 
 	copy->srcXInBytes = srcPos->x;
 	copy->srcY = srcPos->y;
 	copy->srcZ = srcPos->z;
-	copy->srcMemoryType = source_type(kind);
+	copy->srcMemoryType = copy_source_type(kind);
 	copy->srcHost = src->ptr;
 	copy->srcDevice = (CUdeviceptr)src->ptr;
 	copy->srcPitch = src->pitch;
@@ -246,7 +256,7 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 	copy->dstXInBytes = dstPos->x;
 	copy->dstY = dstPos->y;
 	copy->dstZ = dstPos->z;
-	copy->dstMemoryType = target_type(kind);
+	copy->dstMemoryType = copy_target_type(kind);
 	copy->dstHost = dst->ptr;
 	copy->dstDevice = (CUdeviceptr)dst->ptr;
 	copy->dstPitch = dst->pitch;
@@ -284,7 +294,7 @@ cudaError_t copy_row(
 		.kind = kind,
 	};
 
-	if ((unsigned)kind > cudaMemcpyDefault)
+	if (count && (unsigned)kind > cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
 	return dst && src && count ? copy_parms(copy, &p) : cudaErrorInvalidValue;
 }

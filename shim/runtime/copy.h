@@ -7,6 +7,9 @@
 
 #include "shim/runtime/runtime.h"
 
+/* Where the two ends of a kind lie. */
+CUmemorytype copy_source_type(enum cudaMemcpyKind kind);
+CUmemorytype copy_target_type(enum cudaMemcpyKind kind);
 /* A descriptor of the runtime's as the driver's. Depth 0: there is nothing to copy. */
 cudaError_t copy_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p);
 /* COUNT bytes in a row. */

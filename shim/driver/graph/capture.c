@@ -29,14 +29,14 @@ static struct capture *capture_find(uint64_t id)
 	return c;
 }
 
-struct capture *capture_of(const struct stream *stream)
+struct capture *capture_of_stream(const struct stream *stream)
 {
 	return stream && stream->capture ? capture_find(stream->capture) : NULL;
 }
 
 struct capture *capture_of_number(uint64_t number)
 {
-	return number ? capture_of(shim_object_of(number, KIND_CUstream)) : NULL;
+	return number ? capture_of_stream(shim_object_of(number, KIND_CUstream)) : NULL;
 }
 
 struct graph *capture_graph(uint64_t stream)
@@ -102,7 +102,7 @@ CUresult capture_wait(struct event *event, uint64_t number, bool external)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&captures.lock);
 	theirs = id ? capture_find(id) : NULL;
-	ours = capture_of(stream);
+	ours = capture_of_stream(stream);
 	if (ours && external) {
 		/* A node that waits for the event whenever the graph runs. */
 	} else if (!id) {
@@ -177,7 +177,7 @@ void capture_stream_gone(struct stream *stream)
 	if (!capture_any())
 		return;
 	pthread_mutex_lock(&captures.lock);
-	c = capture_of(stream);
+	c = capture_of_stream(stream);
 	if (c && c->origin == stream) {
 		graph = c->existing ? NULL : c->graph;
 		capture_close(c);
@@ -270,7 +270,7 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	c->thread = pthread_self();
 	c->existing = existing != NULL;
 	pthread_mutex_lock(&captures.lock);
-	if (capture_of(stream) || c->graph->capturing) {
+	if (capture_of_stream(stream) || c->graph->capturing) {
 		pthread_mutex_unlock(&captures.lock);
 		if (!existing)
 			graph_free(c->graph);
@@ -366,7 +366,7 @@ CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		return status;
 	stream = number ? shim_object_of(number, KIND_CUstream) : NULL;
 	pthread_mutex_lock(&captures.lock);
-	c = capture_of(stream);
+	c = capture_of_stream(stream);
 	status = capture_may_end(c, stream);
 	if (c && !phGraph)
 		status = CUDA_ERROR_INVALID_VALUE;

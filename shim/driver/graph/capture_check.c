@@ -20,8 +20,8 @@ static void capture_blocking(void *object, void *argument)
 	struct blocking *blocking = argument;
 
 	if (stream && stream->context == blocking->context &&
-		!(stream->flags & CU_STREAM_NON_BLOCKING) && capture_of(stream))
-		blocking->found = capture_of(stream);
+		!(stream->flags & CU_STREAM_NON_BLOCKING) && capture_of_stream(stream))
+		blocking->found = capture_of_stream(stream);
 }
 
 struct capture *capture_around_legacy(const struct context *context)
@@ -39,7 +39,7 @@ CUresult capture_use(const struct context *context, const struct stream *stream)
 
 	pthread_mutex_lock(&captures.lock);
 	if (stream && stream->handle) {
-		c = capture_of(stream);
+		c = capture_of_stream(stream);
 		if (c && c->invalid)
 			status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	} else {

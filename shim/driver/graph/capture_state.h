@@ -27,7 +27,7 @@ struct capture {
 };
 
 /* With the lock held. NULL: it does not capture. */
-struct capture *capture_of(const struct stream *stream);
+struct capture *capture_of_stream(const struct stream *stream);
 /* With the lock held. The capture that the stream of that number is part of; NULL: none. */
 struct capture *capture_of_number(uint64_t number);
 /* The capture of a stream that the context's legacy stream waits for; NULL: none. */
