@@ -119,7 +119,7 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 	CUresult status;
 
 	if (!event)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return stream_plain(hStream, &stream) ?: CUDA_ERROR_INVALID_HANDLE;
 	if (flags & CU_EVENT_RECORD_EXTERNAL && !event_captures(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (atomic_load(&event->shared)) {
@@ -147,9 +147,7 @@ CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint
 
 CUresult hand_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-	if (!event_of(hEvent))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+	if (event_of(hEvent) && flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	return event_record(hEvent, hStream, flags, OP_cuEventRecordWithFlags);
 }

@@ -15,6 +15,7 @@
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
 
+#define WRITE_FLAGS 0u /* these versions have none */
 #define WAIT_FLAGS (unsigned)(CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH)
 
 static bool address_ok(CUdeviceptr address, size_t bytes)
@@ -32,7 +33,7 @@ static bool memop_ok(const CUstreamBatchMemOpParams *op)
 			       op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return !op->writeValue.flags && /* these versions have none */
+		return !(op->writeValue.flags & ~WRITE_FLAGS) &&
 		       address_ok(op->writeValue.address,
 			       op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8);
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return true;
@@ -60,11 +61,17 @@ CUresult memop_old(CUstream stream)
 	return status ? status : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* *ADDRESS becomes what the agent knows it by. */
-static CUresult value_address(CUdeviceptr *address, size_t bytes)
+/* *ADDRESS becomes what the agent knows it by. UNKNOWN: flags that there are not. */
+static CUresult value_begin(
+	CUstream stream, unsigned unknown, CUdeviceptr *address, size_t bytes)
 {
-	CUresult status = pinned_before(address, sizeof(*address));
+	uint64_t number;
+	CUresult status = stream_plain(stream, &number);
 
+	if (!status && unknown)
+		status = CUDA_ERROR_INVALID_VALUE;
+	if (!status)
+		status = pinned_before(address, sizeof(*address));
 	if (!status && !address_ok(*address, bytes))
 		status = CUDA_ERROR_INVALID_VALUE;
 	*address = mirror_address(*address);
@@ -82,10 +89,10 @@ _Static_assert(sizeof(struct wire_cuStreamWriteValue64_v2) ==
 			       offsetof(struct wire_cuStreamWaitValue64_v2, flags),
 	"a wait travels as a write");
 
-static CUresult value_32(
-	uint16_t op, CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
+static CUresult value_32(uint16_t op, CUstream stream, CUdeviceptr addr, cuuint32_t value,
+	unsigned flags, unsigned known)
 {
-	CUresult status = value_address(&addr, sizeof(value));
+	CUresult status = value_begin(stream, flags & ~known, &addr, sizeof(value));
 	struct wire_cuStreamWriteValue32_v2 *body;
 	struct shim_call call;
 
@@ -99,10 +106,10 @@ static CUresult value_32(
 	return shim_post(&call);
 }
 
-static CUresult value_64(
-	uint16_t op, CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
+static CUresult value_64(uint16_t op, CUstream stream, CUdeviceptr addr, cuuint64_t value,
+	unsigned flags, unsigned known)
 {
-	CUresult status = value_address(&addr, sizeof(value));
+	CUresult status = value_begin(stream, flags & ~known, &addr, sizeof(value));
 	struct wire_cuStreamWriteValue64_v2 *body;
 	struct shim_call call;
 
@@ -119,33 +126,25 @@ static CUresult value_64(
 CUresult hand_cuStreamWriteValue32_v2(
 	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
 {
-	if (flags) /* this version has none */
-		return CUDA_ERROR_INVALID_VALUE;
-	return value_32(OP_cuStreamWriteValue32_v2, stream, addr, value, flags);
+	return value_32(OP_cuStreamWriteValue32_v2, stream, addr, value, flags, WRITE_FLAGS);
 }
 
 CUresult hand_cuStreamWaitValue32_v2(
 	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags)
 {
-	if (flags & ~WAIT_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
-	return value_32(OP_cuStreamWaitValue32_v2, stream, addr, value, flags);
+	return value_32(OP_cuStreamWaitValue32_v2, stream, addr, value, flags, WAIT_FLAGS);
 }
 
 CUresult hand_cuStreamWriteValue64_v2(
 	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
 {
-	if (flags) /* this version has none */
-		return CUDA_ERROR_INVALID_VALUE;
-	return value_64(OP_cuStreamWriteValue64_v2, stream, addr, value, flags);
+	return value_64(OP_cuStreamWriteValue64_v2, stream, addr, value, flags, WRITE_FLAGS);
 }
 
 CUresult hand_cuStreamWaitValue64_v2(
 	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags)
 {
-	if (flags & ~WAIT_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
-	return value_64(OP_cuStreamWaitValue64_v2, stream, addr, value, flags);
+	return value_64(OP_cuStreamWaitValue64_v2, stream, addr, value, flags, WAIT_FLAGS);
 }
 
 /* Only addresses: a value may look like one. */

@@ -300,12 +300,11 @@ static cudaError_t array_unit(cudaArray_t array, size_t *bytes)
 }
 
 /* Memory of the box: its type by the kind, its place in bytes. */
-static cudaError_t box_memory(const struct cudaPitchedPtr *memory, size_t x, size_t width)
+/* As NVIDIA's runtime: a pitch is held against elements. The driver looks at the bytes. */
+static cudaError_t box_memory(const struct cudaPitchedPtr *memory, const struct cudaPos *at,
+	const struct cudaExtent *extent)
 {
-	size_t right;
-
-	/* As NVIDIA's runtime: in the array's elements. The driver looks at the bytes. */
-	if (__builtin_add_overflow(x, width, &right) || right > memory->pitch)
+	if (!copy_row_fits(memory, at, extent))
 		return cudaErrorInvalidPitchValue;
 	return memory->ptr ? cudaSuccess : cudaErrorInvalidValue;
 }
@@ -332,14 +331,12 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 		__builtin_mul_overflow(p->srcPos.x, from, &copy->srcXInBytes) ||
 		__builtin_mul_overflow(p->dstPos.x, to, &copy->dstXInBytes))
 		return cudaErrorInvalidValue;
-	copy->srcMemoryType =
-		p->srcArray ? CU_MEMORYTYPE_ARRAY : copy_source_type(p->kind);
-	copy->dstMemoryType =
-		p->dstArray ? CU_MEMORYTYPE_ARRAY : copy_target_type(p->kind);
+	copy->srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : copy_source_type(p->kind);
+	copy->dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : copy_target_type(p->kind);
 	if (!p->srcArray)
-		error = box_memory(&p->srcPtr, p->srcPos.x, p->extent.width);
+		error = box_memory(&p->srcPtr, &p->srcPos, &p->extent);
 	if (!error && !p->dstArray)
-		error = box_memory(&p->dstPtr, p->dstPos.x, p->extent.width);
+		error = box_memory(&p->dstPtr, &p->dstPos, &p->extent);
 	if (error)
 		return error;
 	copy->srcArray = array_driver(p->srcArray);

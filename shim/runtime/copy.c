@@ -209,13 +209,14 @@ cudaError_t hand_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, si
 
 /* ---- Three dimensions ---- */
 
-/* One end must fit in its pitch … */
-static bool row_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
+/* One end must fit in its pitch, where rows follow … */
+bool copy_row_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
 	const struct cudaExtent *extent)
 {
 	size_t x;
 
-	return !__builtin_add_overflow(at->x, extent->width, &x) && x <= end->pitch;
+	return !end->ptr || (extent->height <= 1 && extent->depth <= 1) ||
+	       (!__builtin_add_overflow(at->x, extent->width, &x) && x <= end->pitch);
 }
 
 /* … and, where there are several planes, in its height. */
@@ -238,7 +239,7 @@ static cudaError_t shape_3d(CUDA_MEMCPY3D *copy, const struct cudaPitchedPtr *ds
 		return cudaErrorInvalidMemcpyDirection;
 	if (!extent->width || !extent->height || !extent->depth)
 		return cudaSuccess;
-	if (!row_fits(dst, dstPos, extent) || !row_fits(src, srcPos, extent))
+	if (!copy_row_fits(dst, dstPos, extent) || !copy_row_fits(src, srcPos, extent))
 		return cudaErrorInvalidPitchValue;
 	if (!dst->ptr || !src->ptr)
 		return cudaErrorInvalidValue;

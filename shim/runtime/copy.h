@@ -10,6 +10,10 @@
 /* Where the two ends of a kind lie. */
 CUmemorytype copy_source_type(enum cudaMemcpyKind kind);
 CUmemorytype copy_target_type(enum cudaMemcpyKind kind);
+/* Whether rows of EXTENT from AT on fit into END's pitch; in elements where it goes to or from
+ * an array. */
+bool copy_row_fits(const struct cudaPitchedPtr *end, const struct cudaPos *at,
+	const struct cudaExtent *extent);
 /* A descriptor of the runtime's as the driver's. Depth 0: there is nothing to copy. */
 cudaError_t copy_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p);
 /* COUNT bytes in a row. */

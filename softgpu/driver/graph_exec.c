@@ -176,7 +176,7 @@ CUresult cuGraphInstantiateWithFlags(
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	pthread_mutex_lock(&queue_lock);
-	if (phGraphExec && object_is(hGraph, OBJECT_GRAPH) && !hGraph->capture)
+	if (phGraphExec && object_is(hGraph, OBJECT_GRAPH))
 		ret = exec_new(hGraph, flags, phGraphExec);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;

@@ -189,10 +189,13 @@ CUresult hand_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	struct graph *graph = graph_find(originalGraph), *clone;
 	CUresult status;
 
-	if (!phGraphClone || !graph || graph->capturing)
+	if (!phGraphClone || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (graph->has_memory)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	status = graph_recount(graph);
+	if (status)
+		return status;
 	clone = graph_new();
 	if (!clone)
 		return CUDA_ERROR_OUT_OF_MEMORY;

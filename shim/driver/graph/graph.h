@@ -149,6 +149,10 @@ bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node)
 /* graph_list.c */
 /* The type of a node; GRAPH_NO_NODE: it is gone. */
 CUresult graph_node_type(struct graph *graph, uint32_t number, uint32_t *type);
+/* Whether it has nodes, and only those that CUDA allows in a graph launched from the device. */
+bool graph_for_device(struct graph *graph);
+/* How many nodes it has, where a capture adds some. */
+CUresult graph_recount(struct graph *graph);
 /* A node that the app added. */
 void graph_added(struct graph *graph, uint32_t type);
 

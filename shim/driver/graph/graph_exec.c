@@ -79,10 +79,16 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 	status = capture_unsafe();
 	if (status)
 		return status;
-	if (!phGraphExec || !graph || graph->capturing || graph->body)
+	if (!phGraphExec || !graph || graph->body)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = graph_recount(graph);
+	if (status)
+		return status;
 	instantiateParams->hErrNode_out = NULL;
 	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
+		!graph_for_device(graph))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
 		(graph->has_memory && shim_object_of(graph->exec, KIND_CUgraphExec)))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -386,8 +392,11 @@ CUresult hand_cuGraphExecUpdate_v2(
 		return CUDA_ERROR_INVALID_VALUE;
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	resultInfo->errorNode = resultInfo->errorFromNode = NULL;
-	if (!exec || !graph || graph->capturing)
+	if (!exec || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = graph_recount(graph);
+	if (status)
+		return status;
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
 	if (graph->has_memory) {
 		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;

@@ -119,6 +119,30 @@ static CUresult graph_know_types(struct graph *graph)
 	return CUDA_SUCCESS;
 }
 
+CUresult graph_recount(struct graph *graph)
+{
+	return graph->capturing ? graph_know_types(graph) : CUDA_SUCCESS;
+}
+
+bool graph_for_device(struct graph *graph)
+{
+	bool some = false;
+
+	if (graph_know_types(graph))
+		return true;
+	for (uint32_t i = 0; i < graph->types_known; i++) {
+		if (graph->types[i] == GRAPH_NO_NODE)
+			continue;
+		if (graph->types[i] != CU_GRAPH_NODE_TYPE_KERNEL &&
+			graph->types[i] != CU_GRAPH_NODE_TYPE_MEMCPY &&
+			graph->types[i] != CU_GRAPH_NODE_TYPE_MEMSET &&
+			graph->types[i] != CU_GRAPH_NODE_TYPE_GRAPH)
+			return false;
+		some = true;
+	}
+	return some;
+}
+
 static CUresult graph_know_edges(struct graph *graph)
 {
 	uint32_t total;

@@ -356,13 +356,28 @@ CUresult hand_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		node_params_alloc(&p, nodeParams));
 }
 
+static bool graph_has_nodes(const struct graph *graph, const CUgraphNode *nodes, size_t n)
+{
+	uint32_t *numbers;
+	CUresult status = graph_numbers(graph, nodes, n, &numbers);
+
+	free(numbers);
+	return !status;
+}
+
 CUresult hand_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
+	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
+	CUresult status = node_params_free_memory(&p, graph, dptr);
 
-	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
-		node_params_free_memory(&p, graph_find(hGraph), dptr));
+	/* NVIDIA's driver takes the graph to have such a node even where the address is wrong.
+	 */
+	if (status && graph && phGraphNode && dptr &&
+		graph_has_nodes(graph, dependencies, numDependencies))
+		graph->has_memory = true;
+	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p, status);
 }
 
 static const struct graph_memory *memory_of_node(CUgraphNode hNode, enum part_kind kind)
