@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "gpu-agent/worker/libraries/common/plain.h"
+#include "gpu-agent/worker/libraries/common/items.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/generated/cublas_library.h"
 #include "protocol/generated/cublas_ops.h"
@@ -115,4803 +115,6 @@ void cublas_forget(uint16_t context)
 	plain_forget(&cublas_plain, context);
 }
 
-static CUresult run_cublasNrm2Ex(struct worker *w, struct request *r)
-{
-	const struct wire_cublasNrm2Ex *body = (const void *)r->body;
-	struct wire_cublasNrm2Ex_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasNrm2Ex)
-		return plain_lacks(w, r, served, "cublasNrm2Ex");
-	status = lib->cublasNrm2Ex(served->handle, body->n, (void *)(uintptr_t)body->x,
-		(cudaDataType)body->xType, body->incx,
-		plain_at(served, result, body->result, sizeof(result)),
-		(cudaDataType)body->resultType, (cudaDataType)body->executionType);
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasSnrm2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSnrm2_v2 *body = (const void *)r->body;
-	struct wire_cublasSnrm2_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasSnrm2_v2)
-		return plain_lacks(w, r, served, "cublasSnrm2_v2");
-	status = lib->cublasSnrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDnrm2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDnrm2_v2 *body = (const void *)r->body;
-	struct wire_cublasDnrm2_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasDnrm2_v2)
-		return plain_lacks(w, r, served, "cublasDnrm2_v2");
-	status = lib->cublasDnrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasScnrm2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasScnrm2_v2 *body = (const void *)r->body;
-	struct wire_cublasScnrm2_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasScnrm2_v2)
-		return plain_lacks(w, r, served, "cublasScnrm2_v2");
-	status = lib->cublasScnrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDznrm2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDznrm2_v2 *body = (const void *)r->body;
-	struct wire_cublasDznrm2_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasDznrm2_v2)
-		return plain_lacks(w, r, served, "cublasDznrm2_v2");
-	status = lib->cublasDznrm2_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDotEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDotEx *body = (const void *)r->body;
-	struct wire_cublasDotEx_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasDotEx)
-		return plain_lacks(w, r, served, "cublasDotEx");
-	status = lib->cublasDotEx(served->handle, body->n, (void *)(uintptr_t)body->x,
-		(cudaDataType)body->xType, body->incx, (void *)(uintptr_t)body->y,
-		(cudaDataType)body->yType, body->incy,
-		plain_at(served, result, body->result, sizeof(result)),
-		(cudaDataType)body->resultType, (cudaDataType)body->executionType);
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDotcEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDotcEx *body = (const void *)r->body;
-	struct wire_cublasDotcEx_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasDotcEx)
-		return plain_lacks(w, r, served, "cublasDotcEx");
-	status = lib->cublasDotcEx(served->handle, body->n, (void *)(uintptr_t)body->x,
-		(cudaDataType)body->xType, body->incx, (void *)(uintptr_t)body->y,
-		(cudaDataType)body->yType, body->incy,
-		plain_at(served, result, body->result, sizeof(result)),
-		(cudaDataType)body->resultType, (cudaDataType)body->executionType);
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasSdot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSdot_v2 *body = (const void *)r->body;
-	struct wire_cublasSdot_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasSdot_v2)
-		return plain_lacks(w, r, served, "cublasSdot_v2");
-	status = lib->cublasSdot_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, (void *)(uintptr_t)body->y, body->incy,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDdot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDdot_v2 *body = (const void *)r->body;
-	struct wire_cublasDdot_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasDdot_v2)
-		return plain_lacks(w, r, served, "cublasDdot_v2");
-	status = lib->cublasDdot_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, (void *)(uintptr_t)body->y, body->incy,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasCdotu_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCdotu_v2 *body = (const void *)r->body;
-	struct wire_cublasCdotu_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasCdotu_v2)
-		return plain_lacks(w, r, served, "cublasCdotu_v2");
-	status = lib->cublasCdotu_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, (void *)(uintptr_t)body->y, body->incy,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasCdotc_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCdotc_v2 *body = (const void *)r->body;
-	struct wire_cublasCdotc_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasCdotc_v2)
-		return plain_lacks(w, r, served, "cublasCdotc_v2");
-	status = lib->cublasCdotc_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, (void *)(uintptr_t)body->y, body->incy,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasZdotu_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZdotu_v2 *body = (const void *)r->body;
-	struct wire_cublasZdotu_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasZdotu_v2)
-		return plain_lacks(w, r, served, "cublasZdotu_v2");
-	status = lib->cublasZdotu_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, (void *)(uintptr_t)body->y, body->incy,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasZdotc_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZdotc_v2 *body = (const void *)r->body;
-	struct wire_cublasZdotc_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasZdotc_v2)
-		return plain_lacks(w, r, served, "cublasZdotc_v2");
-	status = lib->cublasZdotc_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, (void *)(uintptr_t)body->y, body->incy,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasScalEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasScalEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasScalEx)
-		return plain_lacks(w, r, served, "cublasScalEx");
-	return plain_answer(w, r, served, lib->cublasScalEx(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(cudaDataType)body->alphaType, (void *)(uintptr_t)body->x,
-			(cudaDataType)body->xType, body->incx,
-			(cudaDataType)body->executionType));
-}
-
-static CUresult run_cublasSscal_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSscal_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasSscal_v2)
-		return plain_lacks(w, r, served, "cublasSscal_v2");
-	return plain_answer(w, r, served, lib->cublasSscal_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasDscal_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDscal_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDscal_v2)
-		return plain_lacks(w, r, served, "cublasDscal_v2");
-	return plain_answer(w, r, served, lib->cublasDscal_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasCscal_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCscal_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCscal_v2)
-		return plain_lacks(w, r, served, "cublasCscal_v2");
-	return plain_answer(w, r, served, lib->cublasCscal_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasCsscal_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsscal_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCsscal_v2)
-		return plain_lacks(w, r, served, "cublasCsscal_v2");
-	return plain_answer(w, r, served, lib->cublasCsscal_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasZscal_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZscal_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZscal_v2)
-		return plain_lacks(w, r, served, "cublasZscal_v2");
-	return plain_answer(w, r, served, lib->cublasZscal_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasZdscal_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZdscal_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZdscal_v2)
-		return plain_lacks(w, r, served, "cublasZdscal_v2");
-	return plain_answer(w, r, served, lib->cublasZdscal_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasAxpyEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasAxpyEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasAxpyEx)
-		return plain_lacks(w, r, served, "cublasAxpyEx");
-	return plain_answer(w, r, served, lib->cublasAxpyEx(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(cudaDataType)body->alphaType, (void *)(uintptr_t)body->x,
-			(cudaDataType)body->xType, body->incx, (void *)(uintptr_t)body->y,
-			(cudaDataType)body->yType, body->incy,
-			(cudaDataType)body->executiontype));
-}
-
-static CUresult run_cublasSaxpy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSaxpy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasSaxpy_v2)
-		return plain_lacks(w, r, served, "cublasSaxpy_v2");
-	return plain_answer(w, r, served, lib->cublasSaxpy_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasDaxpy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDaxpy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDaxpy_v2)
-		return plain_lacks(w, r, served, "cublasDaxpy_v2");
-	return plain_answer(w, r, served, lib->cublasDaxpy_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasCaxpy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCaxpy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCaxpy_v2)
-		return plain_lacks(w, r, served, "cublasCaxpy_v2");
-	return plain_answer(w, r, served, lib->cublasCaxpy_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasZaxpy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZaxpy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZaxpy_v2)
-		return plain_lacks(w, r, served, "cublasZaxpy_v2");
-	return plain_answer(w, r, served, lib->cublasZaxpy_v2(served->handle, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasCopyEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCopyEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCopyEx)
-		return plain_lacks(w, r, served, "cublasCopyEx");
-	return plain_answer(w, r, served, lib->cublasCopyEx(served->handle, body->n,
-			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
-			(void *)(uintptr_t)body->y, (cudaDataType)body->yType, body->incy));
-}
-
-static CUresult run_cublasScopy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasScopy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasScopy_v2)
-		return plain_lacks(w, r, served, "cublasScopy_v2");
-	return plain_answer(w, r, served, lib->cublasScopy_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasDcopy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDcopy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDcopy_v2)
-		return plain_lacks(w, r, served, "cublasDcopy_v2");
-	return plain_answer(w, r, served, lib->cublasDcopy_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasCcopy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCcopy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCcopy_v2)
-		return plain_lacks(w, r, served, "cublasCcopy_v2");
-	return plain_answer(w, r, served, lib->cublasCcopy_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasZcopy_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZcopy_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZcopy_v2)
-		return plain_lacks(w, r, served, "cublasZcopy_v2");
-	return plain_answer(w, r, served, lib->cublasZcopy_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasSswap_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSswap_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasSswap_v2)
-		return plain_lacks(w, r, served, "cublasSswap_v2");
-	return plain_answer(w, r, served, lib->cublasSswap_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasDswap_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDswap_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDswap_v2)
-		return plain_lacks(w, r, served, "cublasDswap_v2");
-	return plain_answer(w, r, served, lib->cublasDswap_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasCswap_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCswap_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCswap_v2)
-		return plain_lacks(w, r, served, "cublasCswap_v2");
-	return plain_answer(w, r, served, lib->cublasCswap_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasZswap_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZswap_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZswap_v2)
-		return plain_lacks(w, r, served, "cublasZswap_v2");
-	return plain_answer(w, r, served, lib->cublasZswap_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy));
-}
-
-static CUresult run_cublasSwapEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSwapEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasSwapEx)
-		return plain_lacks(w, r, served, "cublasSwapEx");
-	return plain_answer(w, r, served, lib->cublasSwapEx(served->handle, body->n,
-			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
-			(void *)(uintptr_t)body->y, (cudaDataType)body->yType, body->incy));
-}
-
-static CUresult run_cublasIsamax_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIsamax_v2 *body = (const void *)r->body;
-	struct wire_cublasIsamax_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIsamax_v2)
-		return plain_lacks(w, r, served, "cublasIsamax_v2");
-	status = lib->cublasIsamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIdamax_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIdamax_v2 *body = (const void *)r->body;
-	struct wire_cublasIdamax_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIdamax_v2)
-		return plain_lacks(w, r, served, "cublasIdamax_v2");
-	status = lib->cublasIdamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIcamax_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIcamax_v2 *body = (const void *)r->body;
-	struct wire_cublasIcamax_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIcamax_v2)
-		return plain_lacks(w, r, served, "cublasIcamax_v2");
-	status = lib->cublasIcamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIzamax_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIzamax_v2 *body = (const void *)r->body;
-	struct wire_cublasIzamax_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIzamax_v2)
-		return plain_lacks(w, r, served, "cublasIzamax_v2");
-	status = lib->cublasIzamax_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIamaxEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIamaxEx *body = (const void *)r->body;
-	struct wire_cublasIamaxEx_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIamaxEx)
-		return plain_lacks(w, r, served, "cublasIamaxEx");
-	status = lib->cublasIamaxEx(served->handle, body->n, (void *)(uintptr_t)body->x,
-		(cudaDataType)body->xType, body->incx,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIsamin_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIsamin_v2 *body = (const void *)r->body;
-	struct wire_cublasIsamin_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIsamin_v2)
-		return plain_lacks(w, r, served, "cublasIsamin_v2");
-	status = lib->cublasIsamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIdamin_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIdamin_v2 *body = (const void *)r->body;
-	struct wire_cublasIdamin_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIdamin_v2)
-		return plain_lacks(w, r, served, "cublasIdamin_v2");
-	status = lib->cublasIdamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIcamin_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIcamin_v2 *body = (const void *)r->body;
-	struct wire_cublasIcamin_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIcamin_v2)
-		return plain_lacks(w, r, served, "cublasIcamin_v2");
-	status = lib->cublasIcamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIzamin_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIzamin_v2 *body = (const void *)r->body;
-	struct wire_cublasIzamin_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIzamin_v2)
-		return plain_lacks(w, r, served, "cublasIzamin_v2");
-	status = lib->cublasIzamin_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasIaminEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasIaminEx *body = (const void *)r->body;
-	struct wire_cublasIaminEx_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasIaminEx)
-		return plain_lacks(w, r, served, "cublasIaminEx");
-	status = lib->cublasIaminEx(served->handle, body->n, (void *)(uintptr_t)body->x,
-		(cudaDataType)body->xType, body->incx,
-		plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasAsumEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasAsumEx *body = (const void *)r->body;
-	struct wire_cublasAsumEx_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasAsumEx)
-		return plain_lacks(w, r, served, "cublasAsumEx");
-	status = lib->cublasAsumEx(served->handle, body->n, (void *)(uintptr_t)body->x,
-		(cudaDataType)body->xType, body->incx,
-		plain_at(served, result, body->result, sizeof(result)),
-		(cudaDataType)body->resultType, (cudaDataType)body->executiontype);
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasSasum_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSasum_v2 *body = (const void *)r->body;
-	struct wire_cublasSasum_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasSasum_v2)
-		return plain_lacks(w, r, served, "cublasSasum_v2");
-	status = lib->cublasSasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDasum_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDasum_v2 *body = (const void *)r->body;
-	struct wire_cublasDasum_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasDasum_v2)
-		return plain_lacks(w, r, served, "cublasDasum_v2");
-	status = lib->cublasDasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasScasum_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasScasum_v2 *body = (const void *)r->body;
-	struct wire_cublasScasum_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasScasum_v2)
-		return plain_lacks(w, r, served, "cublasScasum_v2");
-	status = lib->cublasScasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDzasum_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDzasum_v2 *body = (const void *)r->body;
-	struct wire_cublasDzasum_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t result[2];
-	int status;
-
-	plain_check(w, r, served, body->result);
-	if (!lib || worker_refused(r) || !lib->cublasDzasum_v2)
-		return plain_lacks(w, r, served, "cublasDzasum_v2");
-	status = lib->cublasDzasum_v2(served->handle, body->n, (void *)(uintptr_t)body->x,
-		body->incx, plain_at(served, result, body->result, sizeof(result)));
-	memcpy(answer->result, result, sizeof(answer->result));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasSrot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSrot_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasSrot_v2)
-		return plain_lacks(w, r, served, "cublasSrot_v2");
-	return plain_answer(w, r, served, lib->cublasSrot_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, c, body->c, sizeof(c)),
-			plain_at(served, s, body->s, sizeof(s))));
-}
-
-static CUresult run_cublasDrot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDrot_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasDrot_v2)
-		return plain_lacks(w, r, served, "cublasDrot_v2");
-	return plain_answer(w, r, served, lib->cublasDrot_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, c, body->c, sizeof(c)),
-			plain_at(served, s, body->s, sizeof(s))));
-}
-
-static CUresult run_cublasCrot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCrot_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasCrot_v2)
-		return plain_lacks(w, r, served, "cublasCrot_v2");
-	return plain_answer(w, r, served, lib->cublasCrot_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, c, body->c, sizeof(c)),
-			plain_at(served, s, body->s, sizeof(s))));
-}
-
-static CUresult run_cublasCsrot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsrot_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasCsrot_v2)
-		return plain_lacks(w, r, served, "cublasCsrot_v2");
-	return plain_answer(w, r, served, lib->cublasCsrot_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, c, body->c, sizeof(c)),
-			plain_at(served, s, body->s, sizeof(s))));
-}
-
-static CUresult run_cublasZrot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZrot_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasZrot_v2)
-		return plain_lacks(w, r, served, "cublasZrot_v2");
-	return plain_answer(w, r, served, lib->cublasZrot_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, c, body->c, sizeof(c)),
-			plain_at(served, s, body->s, sizeof(s))));
-}
-
-static CUresult run_cublasZdrot_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZdrot_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasZdrot_v2)
-		return plain_lacks(w, r, served, "cublasZdrot_v2");
-	return plain_answer(w, r, served, lib->cublasZdrot_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, c, body->c, sizeof(c)),
-			plain_at(served, s, body->s, sizeof(s))));
-}
-
-static CUresult run_cublasRotEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasRotEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasRotEx)
-		return plain_lacks(w, r, served, "cublasRotEx");
-	return plain_answer(w, r, served, lib->cublasRotEx(served->handle, body->n,
-			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
-			(void *)(uintptr_t)body->y, (cudaDataType)body->yType, body->incy,
-			plain_at(served, c, body->c, sizeof(c)),
-			plain_at(served, s, body->s, sizeof(s)), (cudaDataType)body->csType,
-			(cudaDataType)body->executiontype));
-}
-
-static CUresult run_cublasSrotg_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSrotg_v2 *body = (const void *)r->body;
-	struct wire_cublasSrotg_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t a[2];
-	_Alignas(16) uint64_t b[2];
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-	int status;
-
-	plain_check(w, r, served, body->a);
-	plain_check(w, r, served, body->b);
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasSrotg_v2)
-		return plain_lacks(w, r, served, "cublasSrotg_v2");
-	status = lib->cublasSrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
-		plain_at(served, b, body->b, sizeof(b)),
-		plain_at(served, c, body->c, sizeof(c)),
-		plain_at(served, s, body->s, sizeof(s)));
-	memcpy(answer->a, a, sizeof(answer->a));
-	memcpy(answer->b, b, sizeof(answer->b));
-	memcpy(answer->c, c, sizeof(answer->c));
-	memcpy(answer->s, s, sizeof(answer->s));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDrotg_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDrotg_v2 *body = (const void *)r->body;
-	struct wire_cublasDrotg_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t a[2];
-	_Alignas(16) uint64_t b[2];
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-	int status;
-
-	plain_check(w, r, served, body->a);
-	plain_check(w, r, served, body->b);
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasDrotg_v2)
-		return plain_lacks(w, r, served, "cublasDrotg_v2");
-	status = lib->cublasDrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
-		plain_at(served, b, body->b, sizeof(b)),
-		plain_at(served, c, body->c, sizeof(c)),
-		plain_at(served, s, body->s, sizeof(s)));
-	memcpy(answer->a, a, sizeof(answer->a));
-	memcpy(answer->b, b, sizeof(answer->b));
-	memcpy(answer->c, c, sizeof(answer->c));
-	memcpy(answer->s, s, sizeof(answer->s));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasCrotg_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCrotg_v2 *body = (const void *)r->body;
-	struct wire_cublasCrotg_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t a[2];
-	_Alignas(16) uint64_t b[2];
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-	int status;
-
-	plain_check(w, r, served, body->a);
-	plain_check(w, r, served, body->b);
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasCrotg_v2)
-		return plain_lacks(w, r, served, "cublasCrotg_v2");
-	status = lib->cublasCrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
-		plain_at(served, b, body->b, sizeof(b)),
-		plain_at(served, c, body->c, sizeof(c)),
-		plain_at(served, s, body->s, sizeof(s)));
-	memcpy(answer->a, a, sizeof(answer->a));
-	memcpy(answer->b, b, sizeof(answer->b));
-	memcpy(answer->c, c, sizeof(answer->c));
-	memcpy(answer->s, s, sizeof(answer->s));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasZrotg_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZrotg_v2 *body = (const void *)r->body;
-	struct wire_cublasZrotg_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t a[2];
-	_Alignas(16) uint64_t b[2];
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-	int status;
-
-	plain_check(w, r, served, body->a);
-	plain_check(w, r, served, body->b);
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasZrotg_v2)
-		return plain_lacks(w, r, served, "cublasZrotg_v2");
-	status = lib->cublasZrotg_v2(served->handle, plain_at(served, a, body->a, sizeof(a)),
-		plain_at(served, b, body->b, sizeof(b)),
-		plain_at(served, c, body->c, sizeof(c)),
-		plain_at(served, s, body->s, sizeof(s)));
-	memcpy(answer->a, a, sizeof(answer->a));
-	memcpy(answer->b, b, sizeof(answer->b));
-	memcpy(answer->c, c, sizeof(answer->c));
-	memcpy(answer->s, s, sizeof(answer->s));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasRotgEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasRotgEx *body = (const void *)r->body;
-	struct wire_cublasRotgEx_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t a[2];
-	_Alignas(16) uint64_t b[2];
-	_Alignas(16) uint64_t c[2];
-	_Alignas(16) uint64_t s[2];
-	int status;
-
-	plain_check(w, r, served, body->a);
-	plain_check(w, r, served, body->b);
-	plain_check(w, r, served, body->c);
-	plain_check(w, r, served, body->s);
-	if (!lib || worker_refused(r) || !lib->cublasRotgEx)
-		return plain_lacks(w, r, served, "cublasRotgEx");
-	status = lib->cublasRotgEx(served->handle, plain_at(served, a, body->a, sizeof(a)),
-		plain_at(served, b, body->b, sizeof(b)), (cudaDataType)body->abType,
-		plain_at(served, c, body->c, sizeof(c)),
-		plain_at(served, s, body->s, sizeof(s)), (cudaDataType)body->csType,
-		(cudaDataType)body->executiontype);
-	memcpy(answer->a, a, sizeof(answer->a));
-	memcpy(answer->b, b, sizeof(answer->b));
-	memcpy(answer->c, c, sizeof(answer->c));
-	memcpy(answer->s, s, sizeof(answer->s));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasSrotm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSrotm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t param[5];
-
-	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r) || !lib->cublasSrotm_v2)
-		return plain_lacks(w, r, served, "cublasSrotm_v2");
-	return plain_answer(w, r, served, lib->cublasSrotm_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, param, body->param, sizeof(param))));
-}
-
-static CUresult run_cublasDrotm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDrotm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t param[5];
-
-	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r) || !lib->cublasDrotm_v2)
-		return plain_lacks(w, r, served, "cublasDrotm_v2");
-	return plain_answer(w, r, served, lib->cublasDrotm_v2(served->handle, body->n,
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, plain_at(served, param, body->param, sizeof(param))));
-}
-
-static CUresult run_cublasRotmEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasRotmEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t param[5];
-
-	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r) || !lib->cublasRotmEx)
-		return plain_lacks(w, r, served, "cublasRotmEx");
-	return plain_answer(w, r, served, lib->cublasRotmEx(served->handle, body->n,
-			(void *)(uintptr_t)body->x, (cudaDataType)body->xType, body->incx,
-			(void *)(uintptr_t)body->y, (cudaDataType)body->yType, body->incy,
-			plain_at(served, param, body->param, sizeof(param)),
-			(cudaDataType)body->paramType, (cudaDataType)body->executiontype));
-}
-
-static CUresult run_cublasSrotmg_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSrotmg_v2 *body = (const void *)r->body;
-	struct wire_cublasSrotmg_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t d1[2];
-	_Alignas(16) uint64_t d2[2];
-	_Alignas(16) uint64_t x1[2];
-	_Alignas(16) uint64_t y1[2];
-	_Alignas(16) uint64_t param[5];
-	int status;
-
-	plain_check(w, r, served, body->d1);
-	plain_check(w, r, served, body->d2);
-	plain_check(w, r, served, body->x1);
-	plain_check(w, r, served, body->y1);
-	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r) || !lib->cublasSrotmg_v2)
-		return plain_lacks(w, r, served, "cublasSrotmg_v2");
-	status = lib->cublasSrotmg_v2(served->handle,
-		plain_at(served, d1, body->d1, sizeof(d1)),
-		plain_at(served, d2, body->d2, sizeof(d2)),
-		plain_at(served, x1, body->x1, sizeof(x1)),
-		plain_at(served, y1, body->y1, sizeof(y1)),
-		plain_at(served, param, body->param, sizeof(param)));
-	memcpy(answer->d1, d1, sizeof(answer->d1));
-	memcpy(answer->d2, d2, sizeof(answer->d2));
-	memcpy(answer->x1, x1, sizeof(answer->x1));
-	memcpy(answer->param, param, sizeof(answer->param));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDrotmg_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDrotmg_v2 *body = (const void *)r->body;
-	struct wire_cublasDrotmg_v2_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t d1[2];
-	_Alignas(16) uint64_t d2[2];
-	_Alignas(16) uint64_t x1[2];
-	_Alignas(16) uint64_t y1[2];
-	_Alignas(16) uint64_t param[5];
-	int status;
-
-	plain_check(w, r, served, body->d1);
-	plain_check(w, r, served, body->d2);
-	plain_check(w, r, served, body->x1);
-	plain_check(w, r, served, body->y1);
-	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r) || !lib->cublasDrotmg_v2)
-		return plain_lacks(w, r, served, "cublasDrotmg_v2");
-	status = lib->cublasDrotmg_v2(served->handle,
-		plain_at(served, d1, body->d1, sizeof(d1)),
-		plain_at(served, d2, body->d2, sizeof(d2)),
-		plain_at(served, x1, body->x1, sizeof(x1)),
-		plain_at(served, y1, body->y1, sizeof(y1)),
-		plain_at(served, param, body->param, sizeof(param)));
-	memcpy(answer->d1, d1, sizeof(answer->d1));
-	memcpy(answer->d2, d2, sizeof(answer->d2));
-	memcpy(answer->x1, x1, sizeof(answer->x1));
-	memcpy(answer->param, param, sizeof(answer->param));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasRotmgEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasRotmgEx *body = (const void *)r->body;
-	struct wire_cublasRotmgEx_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t d1[2];
-	_Alignas(16) uint64_t d2[2];
-	_Alignas(16) uint64_t x1[2];
-	_Alignas(16) uint64_t y1[2];
-	_Alignas(16) uint64_t param[5];
-	int status;
-
-	plain_check(w, r, served, body->d1);
-	plain_check(w, r, served, body->d2);
-	plain_check(w, r, served, body->x1);
-	plain_check(w, r, served, body->y1);
-	plain_check(w, r, served, body->param);
-	if (!lib || worker_refused(r) || !lib->cublasRotmgEx)
-		return plain_lacks(w, r, served, "cublasRotmgEx");
-	status = lib->cublasRotmgEx(served->handle, plain_at(served, d1, body->d1, sizeof(d1)),
-		(cudaDataType)body->d1Type, plain_at(served, d2, body->d2, sizeof(d2)),
-		(cudaDataType)body->d2Type, plain_at(served, x1, body->x1, sizeof(x1)),
-		(cudaDataType)body->x1Type, plain_at(served, y1, body->y1, sizeof(y1)),
-		(cudaDataType)body->y1Type, plain_at(served, param, body->param, sizeof(param)),
-		(cudaDataType)body->paramType, (cudaDataType)body->executiontype);
-	memcpy(answer->d1, d1, sizeof(answer->d1));
-	memcpy(answer->d2, d2, sizeof(answer->d2));
-	memcpy(answer->x1, x1, sizeof(answer->x1));
-	memcpy(answer->param, param, sizeof(answer->param));
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasSgemv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgemv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgemv_v2)
-		return plain_lacks(w, r, served, "cublasSgemv_v2");
-	return plain_answer(w, r, served, lib->cublasSgemv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasDgemv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgemv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgemv_v2)
-		return plain_lacks(w, r, served, "cublasDgemv_v2");
-	return plain_answer(w, r, served, lib->cublasDgemv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasCgemv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemv_v2)
-		return plain_lacks(w, r, served, "cublasCgemv_v2");
-	return plain_answer(w, r, served, lib->cublasCgemv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasZgemv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgemv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgemv_v2)
-		return plain_lacks(w, r, served, "cublasZgemv_v2");
-	return plain_answer(w, r, served, lib->cublasZgemv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasSgbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgbmv_v2)
-		return plain_lacks(w, r, served, "cublasSgbmv_v2");
-	return plain_answer(w, r, served, lib->cublasSgbmv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasDgbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgbmv_v2)
-		return plain_lacks(w, r, served, "cublasDgbmv_v2");
-	return plain_answer(w, r, served, lib->cublasDgbmv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasCgbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgbmv_v2)
-		return plain_lacks(w, r, served, "cublasCgbmv_v2");
-	return plain_answer(w, r, served, lib->cublasCgbmv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasZgbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgbmv_v2)
-		return plain_lacks(w, r, served, "cublasZgbmv_v2");
-	return plain_answer(w, r, served, lib->cublasZgbmv_v2(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n, body->kl, body->ku,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasStrmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStrmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStrmv_v2)
-		return plain_lacks(w, r, served, "cublasStrmv_v2");
-	return plain_answer(w, r, served, lib->cublasStrmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasDtrmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtrmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtrmv_v2)
-		return plain_lacks(w, r, served, "cublasDtrmv_v2");
-	return plain_answer(w, r, served, lib->cublasDtrmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasCtrmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtrmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtrmv_v2)
-		return plain_lacks(w, r, served, "cublasCtrmv_v2");
-	return plain_answer(w, r, served, lib->cublasCtrmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasZtrmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtrmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtrmv_v2)
-		return plain_lacks(w, r, served, "cublasZtrmv_v2");
-	return plain_answer(w, r, served, lib->cublasZtrmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasStbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStbmv_v2)
-		return plain_lacks(w, r, served, "cublasStbmv_v2");
-	return plain_answer(w, r, served, lib->cublasStbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasDtbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtbmv_v2)
-		return plain_lacks(w, r, served, "cublasDtbmv_v2");
-	return plain_answer(w, r, served, lib->cublasDtbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasCtbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtbmv_v2)
-		return plain_lacks(w, r, served, "cublasCtbmv_v2");
-	return plain_answer(w, r, served, lib->cublasCtbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasZtbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtbmv_v2)
-		return plain_lacks(w, r, served, "cublasZtbmv_v2");
-	return plain_answer(w, r, served, lib->cublasZtbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasStpmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStpmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStpmv_v2)
-		return plain_lacks(w, r, served, "cublasStpmv_v2");
-	return plain_answer(w, r, served, lib->cublasStpmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasDtpmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtpmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtpmv_v2)
-		return plain_lacks(w, r, served, "cublasDtpmv_v2");
-	return plain_answer(w, r, served, lib->cublasDtpmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasCtpmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtpmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtpmv_v2)
-		return plain_lacks(w, r, served, "cublasCtpmv_v2");
-	return plain_answer(w, r, served, lib->cublasCtpmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasZtpmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtpmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtpmv_v2)
-		return plain_lacks(w, r, served, "cublasZtpmv_v2");
-	return plain_answer(w, r, served, lib->cublasZtpmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasStrsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStrsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStrsv_v2)
-		return plain_lacks(w, r, served, "cublasStrsv_v2");
-	return plain_answer(w, r, served, lib->cublasStrsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasDtrsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtrsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtrsv_v2)
-		return plain_lacks(w, r, served, "cublasDtrsv_v2");
-	return plain_answer(w, r, served, lib->cublasDtrsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasCtrsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtrsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtrsv_v2)
-		return plain_lacks(w, r, served, "cublasCtrsv_v2");
-	return plain_answer(w, r, served, lib->cublasCtrsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasZtrsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtrsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtrsv_v2)
-		return plain_lacks(w, r, served, "cublasZtrsv_v2");
-	return plain_answer(w, r, served, lib->cublasZtrsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasStpsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStpsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStpsv_v2)
-		return plain_lacks(w, r, served, "cublasStpsv_v2");
-	return plain_answer(w, r, served, lib->cublasStpsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasDtpsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtpsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtpsv_v2)
-		return plain_lacks(w, r, served, "cublasDtpsv_v2");
-	return plain_answer(w, r, served, lib->cublasDtpsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasCtpsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtpsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtpsv_v2)
-		return plain_lacks(w, r, served, "cublasCtpsv_v2");
-	return plain_answer(w, r, served, lib->cublasCtpsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasZtpsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtpsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtpsv_v2)
-		return plain_lacks(w, r, served, "cublasZtpsv_v2");
-	return plain_answer(w, r, served, lib->cublasZtpsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->x, body->incx));
-}
-
-static CUresult run_cublasStbsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStbsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStbsv_v2)
-		return plain_lacks(w, r, served, "cublasStbsv_v2");
-	return plain_answer(w, r, served, lib->cublasStbsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasDtbsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtbsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtbsv_v2)
-		return plain_lacks(w, r, served, "cublasDtbsv_v2");
-	return plain_answer(w, r, served, lib->cublasDtbsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasCtbsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtbsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtbsv_v2)
-		return plain_lacks(w, r, served, "cublasCtbsv_v2");
-	return plain_answer(w, r, served, lib->cublasCtbsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasZtbsv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtbsv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtbsv_v2)
-		return plain_lacks(w, r, served, "cublasZtbsv_v2");
-	return plain_answer(w, r, served, lib->cublasZtbsv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans,
-			(cublasDiagType_t)body->diag, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx));
-}
-
-static CUresult run_cublasSsymv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsymv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSsymv_v2)
-		return plain_lacks(w, r, served, "cublasSsymv_v2");
-	return plain_answer(w, r, served, lib->cublasSsymv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasDsymv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsymv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDsymv_v2)
-		return plain_lacks(w, r, served, "cublasDsymv_v2");
-	return plain_answer(w, r, served, lib->cublasDsymv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasCsymv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsymv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCsymv_v2)
-		return plain_lacks(w, r, served, "cublasCsymv_v2");
-	return plain_answer(w, r, served, lib->cublasCsymv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasZsymv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZsymv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZsymv_v2)
-		return plain_lacks(w, r, served, "cublasZsymv_v2");
-	return plain_answer(w, r, served, lib->cublasZsymv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasChemv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasChemv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasChemv_v2)
-		return plain_lacks(w, r, served, "cublasChemv_v2");
-	return plain_answer(w, r, served, lib->cublasChemv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasZhemv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZhemv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZhemv_v2)
-		return plain_lacks(w, r, served, "cublasZhemv_v2");
-	return plain_answer(w, r, served, lib->cublasZhemv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasSsbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSsbmv_v2)
-		return plain_lacks(w, r, served, "cublasSsbmv_v2");
-	return plain_answer(w, r, served, lib->cublasSsbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasDsbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDsbmv_v2)
-		return plain_lacks(w, r, served, "cublasDsbmv_v2");
-	return plain_answer(w, r, served, lib->cublasDsbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasChbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasChbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasChbmv_v2)
-		return plain_lacks(w, r, served, "cublasChbmv_v2");
-	return plain_answer(w, r, served, lib->cublasChbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasZhbmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZhbmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZhbmv_v2)
-		return plain_lacks(w, r, served, "cublasZhbmv_v2");
-	return plain_answer(w, r, served, lib->cublasZhbmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasSspmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSspmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSspmv_v2)
-		return plain_lacks(w, r, served, "cublasSspmv_v2");
-	return plain_answer(w, r, served, lib->cublasSspmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasDspmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDspmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDspmv_v2)
-		return plain_lacks(w, r, served, "cublasDspmv_v2");
-	return plain_answer(w, r, served, lib->cublasDspmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasChpmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasChpmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasChpmv_v2)
-		return plain_lacks(w, r, served, "cublasChpmv_v2");
-	return plain_answer(w, r, served, lib->cublasChpmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasZhpmv_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZhpmv_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZhpmv_v2)
-		return plain_lacks(w, r, served, "cublasZhpmv_v2");
-	return plain_answer(w, r, served, lib->cublasZhpmv_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->AP, (void *)(uintptr_t)body->x, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy));
-}
-
-static CUresult run_cublasSger_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSger_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasSger_v2)
-		return plain_lacks(w, r, served, "cublasSger_v2");
-	return plain_answer(w, r, served, lib->cublasSger_v2(served->handle, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasDger_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDger_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDger_v2)
-		return plain_lacks(w, r, served, "cublasDger_v2");
-	return plain_answer(w, r, served, lib->cublasDger_v2(served->handle, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasCgeru_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgeru_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCgeru_v2)
-		return plain_lacks(w, r, served, "cublasCgeru_v2");
-	return plain_answer(w, r, served, lib->cublasCgeru_v2(served->handle, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasCgerc_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgerc_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCgerc_v2)
-		return plain_lacks(w, r, served, "cublasCgerc_v2");
-	return plain_answer(w, r, served, lib->cublasCgerc_v2(served->handle, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasZgeru_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgeru_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZgeru_v2)
-		return plain_lacks(w, r, served, "cublasZgeru_v2");
-	return plain_answer(w, r, served, lib->cublasZgeru_v2(served->handle, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasZgerc_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgerc_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZgerc_v2)
-		return plain_lacks(w, r, served, "cublasZgerc_v2");
-	return plain_answer(w, r, served, lib->cublasZgerc_v2(served->handle, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasSsyr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsyr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasSsyr_v2)
-		return plain_lacks(w, r, served, "cublasSsyr_v2");
-	return plain_answer(w, r, served, lib->cublasSsyr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->A,
-			body->lda));
-}
-
-static CUresult run_cublasDsyr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsyr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDsyr_v2)
-		return plain_lacks(w, r, served, "cublasDsyr_v2");
-	return plain_answer(w, r, served, lib->cublasDsyr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->A,
-			body->lda));
-}
-
-static CUresult run_cublasCsyr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsyr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCsyr_v2)
-		return plain_lacks(w, r, served, "cublasCsyr_v2");
-	return plain_answer(w, r, served, lib->cublasCsyr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->A,
-			body->lda));
-}
-
-static CUresult run_cublasZsyr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZsyr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZsyr_v2)
-		return plain_lacks(w, r, served, "cublasZsyr_v2");
-	return plain_answer(w, r, served, lib->cublasZsyr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->A,
-			body->lda));
-}
-
-static CUresult run_cublasCher_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCher_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCher_v2)
-		return plain_lacks(w, r, served, "cublasCher_v2");
-	return plain_answer(w, r, served, lib->cublasCher_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->A,
-			body->lda));
-}
-
-static CUresult run_cublasZher_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZher_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZher_v2)
-		return plain_lacks(w, r, served, "cublasZher_v2");
-	return plain_answer(w, r, served, lib->cublasZher_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->A,
-			body->lda));
-}
-
-static CUresult run_cublasSspr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSspr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasSspr_v2)
-		return plain_lacks(w, r, served, "cublasSspr_v2");
-	return plain_answer(w, r, served, lib->cublasSspr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasDspr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDspr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDspr_v2)
-		return plain_lacks(w, r, served, "cublasDspr_v2");
-	return plain_answer(w, r, served, lib->cublasDspr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasChpr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasChpr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasChpr_v2)
-		return plain_lacks(w, r, served, "cublasChpr_v2");
-	return plain_answer(w, r, served, lib->cublasChpr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasZhpr_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZhpr_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZhpr_v2)
-		return plain_lacks(w, r, served, "cublasZhpr_v2");
-	return plain_answer(w, r, served, lib->cublasZhpr_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasSsyr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsyr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasSsyr2_v2)
-		return plain_lacks(w, r, served, "cublasSsyr2_v2");
-	return plain_answer(w, r, served, lib->cublasSsyr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasDsyr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsyr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDsyr2_v2)
-		return plain_lacks(w, r, served, "cublasDsyr2_v2");
-	return plain_answer(w, r, served, lib->cublasDsyr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasCsyr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsyr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCsyr2_v2)
-		return plain_lacks(w, r, served, "cublasCsyr2_v2");
-	return plain_answer(w, r, served, lib->cublasCsyr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasZsyr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZsyr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZsyr2_v2)
-		return plain_lacks(w, r, served, "cublasZsyr2_v2");
-	return plain_answer(w, r, served, lib->cublasZsyr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasCher2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCher2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCher2_v2)
-		return plain_lacks(w, r, served, "cublasCher2_v2");
-	return plain_answer(w, r, served, lib->cublasCher2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasZher2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZher2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZher2_v2)
-		return plain_lacks(w, r, served, "cublasZher2_v2");
-	return plain_answer(w, r, served, lib->cublasZher2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasSspr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSspr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasSspr2_v2)
-		return plain_lacks(w, r, served, "cublasSspr2_v2");
-	return plain_answer(w, r, served, lib->cublasSspr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasDspr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDspr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDspr2_v2)
-		return plain_lacks(w, r, served, "cublasDspr2_v2");
-	return plain_answer(w, r, served, lib->cublasDspr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasChpr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasChpr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasChpr2_v2)
-		return plain_lacks(w, r, served, "cublasChpr2_v2");
-	return plain_answer(w, r, served, lib->cublasChpr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasZhpr2_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZhpr2_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZhpr2_v2)
-		return plain_lacks(w, r, served, "cublasZhpr2_v2");
-	return plain_answer(w, r, served, lib->cublasZhpr2_v2(served->handle,
-			(cublasFillMode_t)body->uplo, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->x, body->incx, (void *)(uintptr_t)body->y,
-			body->incy, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasSgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgemvBatched)
-		return plain_lacks(w, r, served, "cublasSgemvBatched");
-	return plain_answer(w, r, served, lib->cublasSgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasDgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgemvBatched)
-		return plain_lacks(w, r, served, "cublasDgemvBatched");
-	return plain_answer(w, r, served, lib->cublasDgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasCgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemvBatched)
-		return plain_lacks(w, r, served, "cublasCgemvBatched");
-	return plain_answer(w, r, served, lib->cublasCgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasZgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgemvBatched)
-		return plain_lacks(w, r, served, "cublasZgemvBatched");
-	return plain_answer(w, r, served, lib->cublasZgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasHSHgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasHSHgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasHSHgemvBatched)
-		return plain_lacks(w, r, served, "cublasHSHgemvBatched");
-	return plain_answer(w, r, served, lib->cublasHSHgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasHSSgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasHSSgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasHSSgemvBatched)
-		return plain_lacks(w, r, served, "cublasHSSgemvBatched");
-	return plain_answer(w, r, served, lib->cublasHSSgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasTSTgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasTSTgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasTSTgemvBatched)
-		return plain_lacks(w, r, served, "cublasTSTgemvBatched");
-	return plain_answer(w, r, served, lib->cublasTSTgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasTSSgemvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasTSSgemvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasTSSgemvBatched)
-		return plain_lacks(w, r, served, "cublasTSSgemvBatched");
-	return plain_answer(w, r, served, lib->cublasTSSgemvBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->xarray, body->incx,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->yarray, body->incy, body->batchCount));
-}
-
-static CUresult run_cublasSgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasSgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasSgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasDgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasDgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasDgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasCgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasCgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasCgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasZgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasZgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasZgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasHSHgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasHSHgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasHSHgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasHSHgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasHSHgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasHSSgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasHSSgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasHSSgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasHSSgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasHSSgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasTSTgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasTSTgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasTSTgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasTSTgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasTSTgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasTSSgemvStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasTSSgemvStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasTSSgemvStridedBatched)
-		return plain_lacks(w, r, served, "cublasTSSgemvStridedBatched");
-	return plain_answer(w, r, served, lib->cublasTSSgemvStridedBatched(served->handle,
-			(cublasOperation_t)body->trans, body->m, body->n,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->x, body->incx, body->stridex,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->y, body->incy, body->stridey,
-			body->batchCount));
-}
-
-static CUresult run_cublasSgemm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgemm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgemm_v2)
-		return plain_lacks(w, r, served, "cublasSgemm_v2");
-	return plain_answer(w, r, served, lib->cublasSgemm_v2(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasDgemm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgemm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgemm_v2)
-		return plain_lacks(w, r, served, "cublasDgemm_v2");
-	return plain_answer(w, r, served, lib->cublasDgemm_v2(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCgemm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemm_v2)
-		return plain_lacks(w, r, served, "cublasCgemm_v2");
-	return plain_answer(w, r, served, lib->cublasCgemm_v2(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCgemm3m(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemm3m *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemm3m)
-		return plain_lacks(w, r, served, "cublasCgemm3m");
-	return plain_answer(w, r, served, lib->cublasCgemm3m(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCgemm3mEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemm3mEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemm3mEx)
-		return plain_lacks(w, r, served, "cublasCgemm3mEx");
-	return plain_answer(w, r, served, lib->cublasCgemm3mEx(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			(void *)(uintptr_t)body->B, (cudaDataType)body->Btype, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
-}
-
-static CUresult run_cublasZgemm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgemm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgemm_v2)
-		return plain_lacks(w, r, served, "cublasZgemm_v2");
-	return plain_answer(w, r, served, lib->cublasZgemm_v2(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZgemm3m(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgemm3m *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgemm3m)
-		return plain_lacks(w, r, served, "cublasZgemm3m");
-	return plain_answer(w, r, served, lib->cublasZgemm3m(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasHgemm(struct worker *w, struct request *r)
-{
-	const struct wire_cublasHgemm *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasHgemm)
-		return plain_lacks(w, r, served, "cublasHgemm");
-	return plain_answer(w, r, served, lib->cublasHgemm(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasSgemmEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgemmEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgemmEx)
-		return plain_lacks(w, r, served, "cublasSgemmEx");
-	return plain_answer(w, r, served, lib->cublasSgemmEx(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			(void *)(uintptr_t)body->B, (cudaDataType)body->Btype, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
-}
-
-static CUresult run_cublasGemmEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasGemmEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasGemmEx)
-		return plain_lacks(w, r, served, "cublasGemmEx");
-	return plain_answer(w, r, served, lib->cublasGemmEx(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			(void *)(uintptr_t)body->B, (cudaDataType)body->Btype, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc,
-			(cublasComputeType_t)body->computeType, (cublasGemmAlgo_t)body->algo));
-}
-
-static CUresult run_cublasCgemmEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemmEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemmEx)
-		return plain_lacks(w, r, served, "cublasCgemmEx");
-	return plain_answer(w, r, served, lib->cublasCgemmEx(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			(void *)(uintptr_t)body->B, (cudaDataType)body->Btype, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
-}
-
-static CUresult run_cublasSsyrk_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsyrk_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSsyrk_v2)
-		return plain_lacks(w, r, served, "cublasSsyrk_v2");
-	return plain_answer(w, r, served, lib->cublasSsyrk_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasDsyrk_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsyrk_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDsyrk_v2)
-		return plain_lacks(w, r, served, "cublasDsyrk_v2");
-	return plain_answer(w, r, served, lib->cublasDsyrk_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCsyrk_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsyrk_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCsyrk_v2)
-		return plain_lacks(w, r, served, "cublasCsyrk_v2");
-	return plain_answer(w, r, served, lib->cublasCsyrk_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZsyrk_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZsyrk_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZsyrk_v2)
-		return plain_lacks(w, r, served, "cublasZsyrk_v2");
-	return plain_answer(w, r, served, lib->cublasZsyrk_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCsyrkEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsyrkEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCsyrkEx)
-		return plain_lacks(w, r, served, "cublasCsyrkEx");
-	return plain_answer(w, r, served, lib->cublasCsyrkEx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
-}
-
-static CUresult run_cublasCsyrk3mEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsyrk3mEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCsyrk3mEx)
-		return plain_lacks(w, r, served, "cublasCsyrk3mEx");
-	return plain_answer(w, r, served, lib->cublasCsyrk3mEx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
-}
-
-static CUresult run_cublasCherk_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCherk_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCherk_v2)
-		return plain_lacks(w, r, served, "cublasCherk_v2");
-	return plain_answer(w, r, served, lib->cublasCherk_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZherk_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZherk_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZherk_v2)
-		return plain_lacks(w, r, served, "cublasZherk_v2");
-	return plain_answer(w, r, served, lib->cublasZherk_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCherkEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCherkEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCherkEx)
-		return plain_lacks(w, r, served, "cublasCherkEx");
-	return plain_answer(w, r, served, lib->cublasCherkEx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
-}
-
-static CUresult run_cublasCherk3mEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCherk3mEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCherk3mEx)
-		return plain_lacks(w, r, served, "cublasCherk3mEx");
-	return plain_answer(w, r, served, lib->cublasCherk3mEx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc));
-}
-
-static CUresult run_cublasSsyr2k_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsyr2k_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSsyr2k_v2)
-		return plain_lacks(w, r, served, "cublasSsyr2k_v2");
-	return plain_answer(w, r, served, lib->cublasSsyr2k_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasDsyr2k_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsyr2k_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDsyr2k_v2)
-		return plain_lacks(w, r, served, "cublasDsyr2k_v2");
-	return plain_answer(w, r, served, lib->cublasDsyr2k_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCsyr2k_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsyr2k_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCsyr2k_v2)
-		return plain_lacks(w, r, served, "cublasCsyr2k_v2");
-	return plain_answer(w, r, served, lib->cublasCsyr2k_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZsyr2k_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZsyr2k_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZsyr2k_v2)
-		return plain_lacks(w, r, served, "cublasZsyr2k_v2");
-	return plain_answer(w, r, served, lib->cublasZsyr2k_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCher2k_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCher2k_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCher2k_v2)
-		return plain_lacks(w, r, served, "cublasCher2k_v2");
-	return plain_answer(w, r, served, lib->cublasCher2k_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZher2k_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZher2k_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZher2k_v2)
-		return plain_lacks(w, r, served, "cublasZher2k_v2");
-	return plain_answer(w, r, served, lib->cublasZher2k_v2(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasSsyrkx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsyrkx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSsyrkx)
-		return plain_lacks(w, r, served, "cublasSsyrkx");
-	return plain_answer(w, r, served, lib->cublasSsyrkx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasDsyrkx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsyrkx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDsyrkx)
-		return plain_lacks(w, r, served, "cublasDsyrkx");
-	return plain_answer(w, r, served, lib->cublasDsyrkx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCsyrkx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsyrkx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCsyrkx)
-		return plain_lacks(w, r, served, "cublasCsyrkx");
-	return plain_answer(w, r, served, lib->cublasCsyrkx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZsyrkx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZsyrkx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZsyrkx)
-		return plain_lacks(w, r, served, "cublasZsyrkx");
-	return plain_answer(w, r, served, lib->cublasZsyrkx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCherkx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCherkx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCherkx)
-		return plain_lacks(w, r, served, "cublasCherkx");
-	return plain_answer(w, r, served, lib->cublasCherkx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZherkx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZherkx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZherkx)
-		return plain_lacks(w, r, served, "cublasZherkx");
-	return plain_answer(w, r, served, lib->cublasZherkx(served->handle,
-			(cublasFillMode_t)body->uplo, (cublasOperation_t)body->trans, body->n,
-			body->k, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasSsymm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSsymm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSsymm_v2)
-		return plain_lacks(w, r, served, "cublasSsymm_v2");
-	return plain_answer(w, r, served, lib->cublasSsymm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasDsymm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDsymm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDsymm_v2)
-		return plain_lacks(w, r, served, "cublasDsymm_v2");
-	return plain_answer(w, r, served, lib->cublasDsymm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCsymm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCsymm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCsymm_v2)
-		return plain_lacks(w, r, served, "cublasCsymm_v2");
-	return plain_answer(w, r, served, lib->cublasCsymm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZsymm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZsymm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZsymm_v2)
-		return plain_lacks(w, r, served, "cublasZsymm_v2");
-	return plain_answer(w, r, served, lib->cublasZsymm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasChemm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasChemm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasChemm_v2)
-		return plain_lacks(w, r, served, "cublasChemm_v2");
-	return plain_answer(w, r, served, lib->cublasChemm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZhemm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZhemm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZhemm_v2)
-		return plain_lacks(w, r, served, "cublasZhemm_v2");
-	return plain_answer(w, r, served, lib->cublasZhemm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasStrsm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStrsm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasStrsm_v2)
-		return plain_lacks(w, r, served, "cublasStrsm_v2");
-	return plain_answer(w, r, served, lib->cublasStrsm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb));
-}
-
-static CUresult run_cublasDtrsm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtrsm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDtrsm_v2)
-		return plain_lacks(w, r, served, "cublasDtrsm_v2");
-	return plain_answer(w, r, served, lib->cublasDtrsm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb));
-}
-
-static CUresult run_cublasCtrsm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtrsm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCtrsm_v2)
-		return plain_lacks(w, r, served, "cublasCtrsm_v2");
-	return plain_answer(w, r, served, lib->cublasCtrsm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb));
-}
-
-static CUresult run_cublasZtrsm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtrsm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZtrsm_v2)
-		return plain_lacks(w, r, served, "cublasZtrsm_v2");
-	return plain_answer(w, r, served, lib->cublasZtrsm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb));
-}
-
-static CUresult run_cublasStrmm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStrmm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasStrmm_v2)
-		return plain_lacks(w, r, served, "cublasStrmm_v2");
-	return plain_answer(w, r, served, lib->cublasStrmm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasDtrmm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtrmm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDtrmm_v2)
-		return plain_lacks(w, r, served, "cublasDtrmm_v2");
-	return plain_answer(w, r, served, lib->cublasDtrmm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCtrmm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtrmm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCtrmm_v2)
-		return plain_lacks(w, r, served, "cublasCtrmm_v2");
-	return plain_answer(w, r, served, lib->cublasCtrmm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZtrmm_v2(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtrmm_v2 *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZtrmm_v2)
-		return plain_lacks(w, r, served, "cublasZtrmm_v2");
-	return plain_answer(w, r, served, lib->cublasZtrmm_v2(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasHgemmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasHgemmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasHgemmBatched)
-		return plain_lacks(w, r, served, "cublasHgemmBatched");
-	return plain_answer(w, r, served, lib->cublasHgemmBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->Barray, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
-}
-
-static CUresult run_cublasSgemmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgemmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgemmBatched)
-		return plain_lacks(w, r, served, "cublasSgemmBatched");
-	return plain_answer(w, r, served, lib->cublasSgemmBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->Barray, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
-}
-
-static CUresult run_cublasDgemmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgemmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgemmBatched)
-		return plain_lacks(w, r, served, "cublasDgemmBatched");
-	return plain_answer(w, r, served, lib->cublasDgemmBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->Barray, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
-}
-
-static CUresult run_cublasCgemmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemmBatched)
-		return plain_lacks(w, r, served, "cublasCgemmBatched");
-	return plain_answer(w, r, served, lib->cublasCgemmBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->Barray, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
-}
-
-static CUresult run_cublasCgemm3mBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemm3mBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemm3mBatched)
-		return plain_lacks(w, r, served, "cublasCgemm3mBatched");
-	return plain_answer(w, r, served, lib->cublasCgemm3mBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->Barray, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
-}
-
-static CUresult run_cublasZgemmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgemmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgemmBatched)
-		return plain_lacks(w, r, served, "cublasZgemmBatched");
-	return plain_answer(w, r, served, lib->cublasZgemmBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, body->lda,
-			(void *)(uintptr_t)body->Barray, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->Carray, body->ldc, body->batchCount));
-}
-
-static CUresult run_cublasHgemmStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasHgemmStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasHgemmStridedBatched)
-		return plain_lacks(w, r, served, "cublasHgemmStridedBatched");
-	return plain_answer(w, r, served, lib->cublasHgemmStridedBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->B, body->ldb, body->strideB,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc, body->strideC,
-			body->batchCount));
-}
-
-static CUresult run_cublasSgemmStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgemmStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgemmStridedBatched)
-		return plain_lacks(w, r, served, "cublasSgemmStridedBatched");
-	return plain_answer(w, r, served, lib->cublasSgemmStridedBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->B, body->ldb, body->strideB,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc, body->strideC,
-			body->batchCount));
-}
-
-static CUresult run_cublasDgemmStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgemmStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgemmStridedBatched)
-		return plain_lacks(w, r, served, "cublasDgemmStridedBatched");
-	return plain_answer(w, r, served, lib->cublasDgemmStridedBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->B, body->ldb, body->strideB,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc, body->strideC,
-			body->batchCount));
-}
-
-static CUresult run_cublasCgemmStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemmStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemmStridedBatched)
-		return plain_lacks(w, r, served, "cublasCgemmStridedBatched");
-	return plain_answer(w, r, served, lib->cublasCgemmStridedBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->B, body->ldb, body->strideB,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc, body->strideC,
-			body->batchCount));
-}
-
-static CUresult run_cublasCgemm3mStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgemm3mStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgemm3mStridedBatched)
-		return plain_lacks(w, r, served, "cublasCgemm3mStridedBatched");
-	return plain_answer(w, r, served, lib->cublasCgemm3mStridedBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->B, body->ldb, body->strideB,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc, body->strideC,
-			body->batchCount));
-}
-
-static CUresult run_cublasZgemmStridedBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgemmStridedBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgemmStridedBatched)
-		return plain_lacks(w, r, served, "cublasZgemmStridedBatched");
-	return plain_answer(w, r, served, lib->cublasZgemmStridedBatched(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, body->strideA,
-			(void *)(uintptr_t)body->B, body->ldb, body->strideB,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, body->ldc, body->strideC,
-			body->batchCount));
-}
-
-static CUresult run_cublasGemmBatchedEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasGemmBatchedEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasGemmBatchedEx)
-		return plain_lacks(w, r, served, "cublasGemmBatchedEx");
-	return plain_answer(w, r, served, lib->cublasGemmBatchedEx(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->Aarray, (cudaDataType)body->Atype, body->lda,
-			(void *)(uintptr_t)body->Barray, (cudaDataType)body->Btype, body->ldb,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->Carray, (cudaDataType)body->Ctype, body->ldc,
-			body->batchCount, (cublasComputeType_t)body->computeType,
-			(cublasGemmAlgo_t)body->algo));
-}
-
-static CUresult run_cublasGemmStridedBatchedEx(struct worker *w, struct request *r)
-{
-	const struct wire_cublasGemmStridedBatchedEx *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasGemmStridedBatchedEx)
-		return plain_lacks(w, r, served, "cublasGemmStridedBatchedEx");
-	return plain_answer(w, r, served, lib->cublasGemmStridedBatchedEx(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, body->k,
-			plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, (cudaDataType)body->Atype, body->lda,
-			body->strideA, (void *)(uintptr_t)body->B, (cudaDataType)body->Btype,
-			body->ldb, body->strideB,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->C, (cudaDataType)body->Ctype, body->ldc,
-			body->strideC, body->batchCount, (cublasComputeType_t)body->computeType,
-			(cublasGemmAlgo_t)body->algo));
-}
-
-static CUresult run_cublasSgeam(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgeam *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasSgeam)
-		return plain_lacks(w, r, served, "cublasSgeam");
-	return plain_answer(w, r, served, lib->cublasSgeam(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->B, body->ldb, (void *)(uintptr_t)body->C,
-			body->ldc));
-}
-
-static CUresult run_cublasDgeam(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgeam *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasDgeam)
-		return plain_lacks(w, r, served, "cublasDgeam");
-	return plain_answer(w, r, served, lib->cublasDgeam(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->B, body->ldb, (void *)(uintptr_t)body->C,
-			body->ldc));
-}
-
-static CUresult run_cublasCgeam(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgeam *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasCgeam)
-		return plain_lacks(w, r, served, "cublasCgeam");
-	return plain_answer(w, r, served, lib->cublasCgeam(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->B, body->ldb, (void *)(uintptr_t)body->C,
-			body->ldc));
-}
-
-static CUresult run_cublasZgeam(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgeam *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-	_Alignas(16) uint64_t beta[2];
-
-	plain_check(w, r, served, body->alpha);
-	plain_check(w, r, served, body->beta);
-	if (!lib || worker_refused(r) || !lib->cublasZgeam)
-		return plain_lacks(w, r, served, "cublasZgeam");
-	return plain_answer(w, r, served, lib->cublasZgeam(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			body->m, body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda,
-			plain_at(served, beta, body->beta, sizeof(beta)),
-			(void *)(uintptr_t)body->B, body->ldb, (void *)(uintptr_t)body->C,
-			body->ldc));
-}
-
-static CUresult run_cublasStrsmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStrsmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasStrsmBatched)
-		return plain_lacks(w, r, served, "cublasStrsmBatched");
-	return plain_answer(w, r, served, lib->cublasStrsmBatched(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, body->batchCount));
-}
-
-static CUresult run_cublasDtrsmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtrsmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasDtrsmBatched)
-		return plain_lacks(w, r, served, "cublasDtrsmBatched");
-	return plain_answer(w, r, served, lib->cublasDtrsmBatched(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, body->batchCount));
-}
-
-static CUresult run_cublasCtrsmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtrsmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasCtrsmBatched)
-		return plain_lacks(w, r, served, "cublasCtrsmBatched");
-	return plain_answer(w, r, served, lib->cublasCtrsmBatched(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, body->batchCount));
-}
-
-static CUresult run_cublasZtrsmBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtrsmBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	_Alignas(16) uint64_t alpha[2];
-
-	plain_check(w, r, served, body->alpha);
-	if (!lib || worker_refused(r) || !lib->cublasZtrsmBatched)
-		return plain_lacks(w, r, served, "cublasZtrsmBatched");
-	return plain_answer(w, r, served, lib->cublasZtrsmBatched(served->handle,
-			(cublasSideMode_t)body->side, (cublasFillMode_t)body->uplo,
-			(cublasOperation_t)body->trans, (cublasDiagType_t)body->diag, body->m,
-			body->n, plain_at(served, alpha, body->alpha, sizeof(alpha)),
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->B,
-			body->ldb, body->batchCount));
-}
-
-static CUresult run_cublasSdgmm(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSdgmm *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasSdgmm)
-		return plain_lacks(w, r, served, "cublasSdgmm");
-	return plain_answer(w, r, served, lib->cublasSdgmm(served->handle,
-			(cublasSideMode_t)body->mode, body->m, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasDdgmm(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDdgmm *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDdgmm)
-		return plain_lacks(w, r, served, "cublasDdgmm");
-	return plain_answer(w, r, served, lib->cublasDdgmm(served->handle,
-			(cublasSideMode_t)body->mode, body->m, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasCdgmm(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCdgmm *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCdgmm)
-		return plain_lacks(w, r, served, "cublasCdgmm");
-	return plain_answer(w, r, served, lib->cublasCdgmm(served->handle,
-			(cublasSideMode_t)body->mode, body->m, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasZdgmm(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZdgmm *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZdgmm)
-		return plain_lacks(w, r, served, "cublasZdgmm");
-	return plain_answer(w, r, served, lib->cublasZdgmm(served->handle,
-			(cublasSideMode_t)body->mode, body->m, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->x,
-			body->incx, (void *)(uintptr_t)body->C, body->ldc));
-}
-
-static CUresult run_cublasSmatinvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSmatinvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasSmatinvBatched)
-		return plain_lacks(w, r, served, "cublasSmatinvBatched");
-	return plain_answer(w, r, served, lib->cublasSmatinvBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
-			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasDmatinvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDmatinvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDmatinvBatched)
-		return plain_lacks(w, r, served, "cublasDmatinvBatched");
-	return plain_answer(w, r, served, lib->cublasDmatinvBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
-			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasCmatinvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCmatinvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCmatinvBatched)
-		return plain_lacks(w, r, served, "cublasCmatinvBatched");
-	return plain_answer(w, r, served, lib->cublasCmatinvBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
-			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasZmatinvBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZmatinvBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZmatinvBatched)
-		return plain_lacks(w, r, served, "cublasZmatinvBatched");
-	return plain_answer(w, r, served, lib->cublasZmatinvBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->Ainv,
-			body->lda_inv, (void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasSgeqrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgeqrfBatched *body = (const void *)r->body;
-	struct wire_cublasSgeqrfBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasSgeqrfBatched)
-		return plain_lacks(w, r, served, "cublasSgeqrfBatched");
-	status = lib->cublasSgeqrfBatched(served->handle, body->m, body->n,
-		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDgeqrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgeqrfBatched *body = (const void *)r->body;
-	struct wire_cublasDgeqrfBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasDgeqrfBatched)
-		return plain_lacks(w, r, served, "cublasDgeqrfBatched");
-	status = lib->cublasDgeqrfBatched(served->handle, body->m, body->n,
-		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasCgeqrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgeqrfBatched *body = (const void *)r->body;
-	struct wire_cublasCgeqrfBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasCgeqrfBatched)
-		return plain_lacks(w, r, served, "cublasCgeqrfBatched");
-	status = lib->cublasCgeqrfBatched(served->handle, body->m, body->n,
-		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasZgeqrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgeqrfBatched *body = (const void *)r->body;
-	struct wire_cublasZgeqrfBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasZgeqrfBatched)
-		return plain_lacks(w, r, served, "cublasZgeqrfBatched");
-	status = lib->cublasZgeqrfBatched(served->handle, body->m, body->n,
-		(void *)(uintptr_t)body->Aarray, body->lda, (void *)(uintptr_t)body->TauArray,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasSgelsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgelsBatched *body = (const void *)r->body;
-	struct wire_cublasSgelsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasSgelsBatched)
-		return plain_lacks(w, r, served, "cublasSgelsBatched");
-	status = lib->cublasSgelsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->Carray, body->ldc, &info,
-		(void *)(uintptr_t)body->devInfoArray, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDgelsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgelsBatched *body = (const void *)r->body;
-	struct wire_cublasDgelsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasDgelsBatched)
-		return plain_lacks(w, r, served, "cublasDgelsBatched");
-	status = lib->cublasDgelsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->Carray, body->ldc, &info,
-		(void *)(uintptr_t)body->devInfoArray, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasCgelsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgelsBatched *body = (const void *)r->body;
-	struct wire_cublasCgelsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasCgelsBatched)
-		return plain_lacks(w, r, served, "cublasCgelsBatched");
-	status = lib->cublasCgelsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->Carray, body->ldc, &info,
-		(void *)(uintptr_t)body->devInfoArray, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasZgelsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgelsBatched *body = (const void *)r->body;
-	struct wire_cublasZgelsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasZgelsBatched)
-		return plain_lacks(w, r, served, "cublasZgelsBatched");
-	status = lib->cublasZgelsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->m, body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->Carray, body->ldc, &info,
-		(void *)(uintptr_t)body->devInfoArray, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasStpttr(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStpttr *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStpttr)
-		return plain_lacks(w, r, served, "cublasStpttr");
-	return plain_answer(w, r, served, lib->cublasStpttr(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasDtpttr(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtpttr *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtpttr)
-		return plain_lacks(w, r, served, "cublasDtpttr");
-	return plain_answer(w, r, served, lib->cublasDtpttr(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasCtpttr(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtpttr *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtpttr)
-		return plain_lacks(w, r, served, "cublasCtpttr");
-	return plain_answer(w, r, served, lib->cublasCtpttr(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasZtpttr(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtpttr *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtpttr)
-		return plain_lacks(w, r, served, "cublasZtpttr");
-	return plain_answer(w, r, served, lib->cublasZtpttr(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->AP,
-			(void *)(uintptr_t)body->A, body->lda));
-}
-
-static CUresult run_cublasStrttp(struct worker *w, struct request *r)
-{
-	const struct wire_cublasStrttp *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasStrttp)
-		return plain_lacks(w, r, served, "cublasStrttp");
-	return plain_answer(w, r, served, lib->cublasStrttp(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasDtrttp(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDtrttp *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDtrttp)
-		return plain_lacks(w, r, served, "cublasDtrttp");
-	return plain_answer(w, r, served, lib->cublasDtrttp(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasCtrttp(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCtrttp *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCtrttp)
-		return plain_lacks(w, r, served, "cublasCtrttp");
-	return plain_answer(w, r, served, lib->cublasCtrttp(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasZtrttp(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZtrttp *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZtrttp)
-		return plain_lacks(w, r, served, "cublasZtrttp");
-	return plain_answer(w, r, served, lib->cublasZtrttp(served->handle,
-			(cublasFillMode_t)body->uplo, body->n, (void *)(uintptr_t)body->A,
-			body->lda, (void *)(uintptr_t)body->AP));
-}
-
-static CUresult run_cublasSgetrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgetrfBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasSgetrfBatched)
-		return plain_lacks(w, r, served, "cublasSgetrfBatched");
-	return plain_answer(w, r, served, lib->cublasSgetrfBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasDgetrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgetrfBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDgetrfBatched)
-		return plain_lacks(w, r, served, "cublasDgetrfBatched");
-	return plain_answer(w, r, served, lib->cublasDgetrfBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasCgetrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgetrfBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCgetrfBatched)
-		return plain_lacks(w, r, served, "cublasCgetrfBatched");
-	return plain_answer(w, r, served, lib->cublasCgetrfBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasZgetrfBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgetrfBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZgetrfBatched)
-		return plain_lacks(w, r, served, "cublasZgetrfBatched");
-	return plain_answer(w, r, served, lib->cublasZgetrfBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->info, body->batchSize));
-}
-
-static CUresult run_cublasSgetriBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgetriBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasSgetriBatched)
-		return plain_lacks(w, r, served, "cublasSgetriBatched");
-	return plain_answer(w, r, served, lib->cublasSgetriBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->C, body->ldc, (void *)(uintptr_t)body->info,
-			body->batchSize));
-}
-
-static CUresult run_cublasDgetriBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgetriBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasDgetriBatched)
-		return plain_lacks(w, r, served, "cublasDgetriBatched");
-	return plain_answer(w, r, served, lib->cublasDgetriBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->C, body->ldc, (void *)(uintptr_t)body->info,
-			body->batchSize));
-}
-
-static CUresult run_cublasCgetriBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgetriBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasCgetriBatched)
-		return plain_lacks(w, r, served, "cublasCgetriBatched");
-	return plain_answer(w, r, served, lib->cublasCgetriBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->C, body->ldc, (void *)(uintptr_t)body->info,
-			body->batchSize));
-}
-
-static CUresult run_cublasZgetriBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgetriBatched *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasZgetriBatched)
-		return plain_lacks(w, r, served, "cublasZgetriBatched");
-	return plain_answer(w, r, served, lib->cublasZgetriBatched(served->handle, body->n,
-			(void *)(uintptr_t)body->A, body->lda, (void *)(uintptr_t)body->P,
-			(void *)(uintptr_t)body->C, body->ldc, (void *)(uintptr_t)body->info,
-			body->batchSize));
-}
-
-static CUresult run_cublasSgetrsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasSgetrsBatched *body = (const void *)r->body;
-	struct wire_cublasSgetrsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasSgetrsBatched)
-		return plain_lacks(w, r, served, "cublasSgetrsBatched");
-	status = lib->cublasSgetrsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->devIpiv, (void *)(uintptr_t)body->Barray, body->ldb,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasDgetrsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasDgetrsBatched *body = (const void *)r->body;
-	struct wire_cublasDgetrsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasDgetrsBatched)
-		return plain_lacks(w, r, served, "cublasDgetrsBatched");
-	status = lib->cublasDgetrsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->devIpiv, (void *)(uintptr_t)body->Barray, body->ldb,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasCgetrsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasCgetrsBatched *body = (const void *)r->body;
-	struct wire_cublasCgetrsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasCgetrsBatched)
-		return plain_lacks(w, r, served, "cublasCgetrsBatched");
-	status = lib->cublasCgetrsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->devIpiv, (void *)(uintptr_t)body->Barray, body->ldb,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasZgetrsBatched(struct worker *w, struct request *r)
-{
-	const struct wire_cublasZgetrsBatched *body = (const void *)r->body;
-	struct wire_cublasZgetrsBatched_reply *answer = (void *)r->answer;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int info = 0;
-	int status;
-
-	if (!lib || worker_refused(r) || !lib->cublasZgetrsBatched)
-		return plain_lacks(w, r, served, "cublasZgetrsBatched");
-	status = lib->cublasZgetrsBatched(served->handle, (cublasOperation_t)body->trans,
-		body->n, body->nrhs, (void *)(uintptr_t)body->Aarray, body->lda,
-		(void *)(uintptr_t)body->devIpiv, (void *)(uintptr_t)body->Barray, body->ldb,
-		&info, body->batchSize);
-	answer->info = info;
-	return plain_answer(w, r, served, status);
-}
-
-static CUresult run_cublasUint8gemmBias(struct worker *w, struct request *r)
-{
-	const struct wire_cublasUint8gemmBias *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-
-	if (!lib || worker_refused(r) || !lib->cublasUint8gemmBias)
-		return plain_lacks(w, r, served, "cublasUint8gemmBias");
-	return plain_answer(w, r, served, lib->cublasUint8gemmBias(served->handle,
-			(cublasOperation_t)body->transa, (cublasOperation_t)body->transb,
-			(cublasOperation_t)body->transc, body->m, body->n, body->k,
-			(void *)(uintptr_t)body->A, body->A_bias, body->lda,
-			(void *)(uintptr_t)body->B, body->B_bias, body->ldb,
-			(void *)(uintptr_t)body->C, body->C_bias, body->ldc, body->C_mult,
-			body->C_shift));
-}
-
 static CUresult run_cublasCreate_v2(struct worker *w, struct request *r)
 {
 	const struct wire_cublasCreate_v2 *body = (const void *)r->body;
@@ -4934,906 +137,4705 @@ static CUresult run_cublasDestroy_v2(struct worker *w, struct request *r)
 	return plain_close(w, r, &cublas_plain, body->state.handle);
 }
 
-static CUresult run_cublasSetEmulationStrategy(struct worker *w, struct request *r)
+static int run_cublasNrm2Ex(struct library_frame *f)
 {
-	const struct wire_cublasSetEmulationStrategy *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *result = library_get_result_at(f, at, 1, 2);
 
-	if (!lib || worker_refused(r) || !lib->cublasSetEmulationStrategy)
-		return plain_lacks(w, r, served, "cublasSetEmulationStrategy");
-	return plain_answer(w, r, served, lib->cublasSetEmulationStrategy(served->handle,
-			(cublasEmulationStrategy_t)body->emulationStrategy));
+	if (library_stop(f, !l->cublasNrm2Ex, "cublasNrm2Ex"))
+		return f->status;
+	return l->cublasNrm2Ex(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], result, (cudaDataType)key[3],
+		(cudaDataType)key[4]);
 }
 
-static CUresult run_cublasSetEmulationSpecialValuesSupport(struct worker *w, struct request *r)
+static int run_cublasSnrm2_v2(struct library_frame *f)
 {
-	const struct wire_cublasSetEmulationSpecialValuesSupport *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
 
-	if (!lib || worker_refused(r) || !lib->cublasSetEmulationSpecialValuesSupport)
-		return plain_lacks(w, r, served, "cublasSetEmulationSpecialValuesSupport");
-	return plain_answer(w, r, served, lib->cublasSetEmulationSpecialValuesSupport(
-			served->handle, (cudaEmulationSpecialValuesSupport)body->mask));
+	if (library_stop(f, !l->cublasSnrm2_v2, "cublasSnrm2_v2"))
+		return f->status;
+	return l->cublasSnrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
 }
 
-static CUresult run_cublasSetFixedPointEmulationMantissaControl(struct worker *w,
-		struct request *r)
+static int run_cublasDnrm2_v2(struct library_frame *f)
 {
-	const struct wire_cublasSetFixedPointEmulationMantissaControl *body =
-		(const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
 
-	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMantissaControl)
-		return plain_lacks(w, r, served, "cublasSetFixedPointEmulationMantissaControl");
-	return plain_answer(w, r, served, lib->cublasSetFixedPointEmulationMantissaControl(
-			served->handle, (cudaEmulationMantissaControl)body->mantissaControl));
+	if (library_stop(f, !l->cublasDnrm2_v2, "cublasDnrm2_v2"))
+		return f->status;
+	return l->cublasDnrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
 }
 
-static CUresult run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct worker *w,
-		struct request *r)
+static int run_cublasScnrm2_v2(struct library_frame *f)
 {
-	const struct wire_cublasSetFixedPointEmulationMaxMantissaBitCount *body =
-		(const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
 
-	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMaxMantissaBitCount)
-		return plain_lacks(w, r, served,
-			"cublasSetFixedPointEmulationMaxMantissaBitCount");
-	return plain_answer(w, r, served, lib->cublasSetFixedPointEmulationMaxMantissaBitCount(
-			served->handle, body->maxMantissaBitCount));
+	if (library_stop(f, !l->cublasScnrm2_v2, "cublasScnrm2_v2"))
+		return f->status;
+	return l->cublasScnrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
 }
 
-static CUresult run_cublasSetFixedPointEmulationMantissaBitOffset(struct worker *w,
-		struct request *r)
+static int run_cublasDznrm2_v2(struct library_frame *f)
 {
-	const struct wire_cublasSetFixedPointEmulationMantissaBitOffset *body =
-		(const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
 
-	if (!lib || worker_refused(r) || !lib->cublasSetFixedPointEmulationMantissaBitOffset)
-		return plain_lacks(w, r, served,
-			"cublasSetFixedPointEmulationMantissaBitOffset");
-	return plain_answer(w, r, served, lib->cublasSetFixedPointEmulationMantissaBitOffset(
-			served->handle, body->mantissaBitOffset));
+	if (library_stop(f, !l->cublasDznrm2_v2, "cublasDznrm2_v2"))
+		return f->status;
+	return l->cublasDznrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
 }
 
-static CUresult run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct worker *w,
-		struct request *r)
+static int run_cublasDotEx(struct library_frame *f)
 {
-	const struct wire_cublasSetFixedPointEmulationMantissaBitCountPointer *body =
-		(const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &cublas_plain, &body->state);
-	const struct cublas_library *lib = served ? served->library : NULL;
-	int status;
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *result = library_get_result_at(f, at, 2, 2);
 
-	if (!lib || worker_refused(r) ||
-		!lib->cublasSetFixedPointEmulationMantissaBitCountPointer)
-		return plain_lacks(w, r, served,
-			"cublasSetFixedPointEmulationMantissaBitCountPointer");
-	status = lib->cublasSetFixedPointEmulationMantissaBitCountPointer(served->handle,
-		(void *)(uintptr_t)body->mantissaBitCount);
-	return plain_answer(w, r, served, status);
+	if (library_stop(f, !l->cublasDotEx, "cublasDotEx"))
+		return f->status;
+	return l->cublasDotEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4], result, (cudaDataType)key[5],
+		(cudaDataType)key[6]);
+}
+
+static int run_cublasDotcEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *result = library_get_result_at(f, at, 2, 2);
+
+	if (library_stop(f, !l->cublasDotcEx, "cublasDotcEx"))
+		return f->status;
+	return l->cublasDotcEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4], result, (cudaDataType)key[5],
+		(cudaDataType)key[6]);
+}
+
+static int run_cublasSdot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *result = library_get_result_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasSdot_v2, "cublasSdot_v2"))
+		return f->status;
+	return l->cublasSdot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], result);
+}
+
+static int run_cublasDdot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *result = library_get_result_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasDdot_v2, "cublasDdot_v2"))
+		return f->status;
+	return l->cublasDdot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], result);
+}
+
+static int run_cublasCdotu_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *result = library_get_result_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCdotu_v2, "cublasCdotu_v2"))
+		return f->status;
+	return l->cublasCdotu_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], result);
+}
+
+static int run_cublasCdotc_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *result = library_get_result_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCdotc_v2, "cublasCdotc_v2"))
+		return f->status;
+	return l->cublasCdotc_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], result);
+}
+
+static int run_cublasZdotu_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *result = library_get_result_at(f, at, 2, 2);
+
+	if (library_stop(f, !l->cublasZdotu_v2, "cublasZdotu_v2"))
+		return f->status;
+	return l->cublasZdotu_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], result);
+}
+
+static int run_cublasZdotc_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *result = library_get_result_at(f, at, 2, 2);
+
+	if (library_stop(f, !l->cublasZdotc_v2, "cublasZdotc_v2"))
+		return f->status;
+	return l->cublasZdotc_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], result);
+}
+
+static int run_cublasScalEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasScalEx, "cublasScalEx"))
+		return f->status;
+	return l->cublasScalEx(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
+		(cudaDataType)key[4]);
+}
+
+static int run_cublasSscal_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasSscal_v2, "cublasSscal_v2"))
+		return f->status;
+	return l->cublasSscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1]);
+}
+
+static int run_cublasDscal_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDscal_v2, "cublasDscal_v2"))
+		return f->status;
+	return l->cublasDscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1]);
+}
+
+static int run_cublasCscal_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCscal_v2, "cublasCscal_v2"))
+		return f->status;
+	return l->cublasCscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1]);
+}
+
+static int run_cublasCsscal_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCsscal_v2, "cublasCsscal_v2"))
+		return f->status;
+	return l->cublasCsscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1]);
+}
+
+static int run_cublasZscal_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZscal_v2, "cublasZscal_v2"))
+		return f->status;
+	return l->cublasZscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
+		(int)key[1]);
+}
+
+static int run_cublasZdscal_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasZdscal_v2, "cublasZdscal_v2"))
+		return f->status;
+	return l->cublasZdscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1]);
+}
+
+static int run_cublasAxpyEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasAxpyEx, "cublasAxpyEx"))
+		return f->status;
+	return l->cublasAxpyEx(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (cudaDataType)key[4], (int)key[5],
+		(cudaDataType)key[6]);
+}
+
+static int run_cublasSaxpy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasSaxpy_v2, "cublasSaxpy_v2"))
+		return f->status;
+	return l->cublasSaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
+}
+
+static int run_cublasDaxpy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDaxpy_v2, "cublasDaxpy_v2"))
+		return f->status;
+	return l->cublasDaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
+}
+
+static int run_cublasCaxpy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCaxpy_v2, "cublasCaxpy_v2"))
+		return f->status;
+	return l->cublasCaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
+}
+
+static int run_cublasZaxpy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZaxpy_v2, "cublasZaxpy_v2"))
+		return f->status;
+	return l->cublasZaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
+		(int)key[1], (void *)(uintptr_t)at[3], (int)key[2]);
+}
+
+static int run_cublasCopyEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCopyEx, "cublasCopyEx"))
+		return f->status;
+	return l->cublasCopyEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4]);
+}
+
+static int run_cublasScopy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasScopy_v2, "cublasScopy_v2"))
+		return f->status;
+	return l->cublasScopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasDcopy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDcopy_v2, "cublasDcopy_v2"))
+		return f->status;
+	return l->cublasDcopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasCcopy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCcopy_v2, "cublasCcopy_v2"))
+		return f->status;
+	return l->cublasCcopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasZcopy_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZcopy_v2, "cublasZcopy_v2"))
+		return f->status;
+	return l->cublasZcopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasSswap_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasSswap_v2, "cublasSswap_v2"))
+		return f->status;
+	return l->cublasSswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasDswap_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDswap_v2, "cublasDswap_v2"))
+		return f->status;
+	return l->cublasDswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasCswap_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCswap_v2, "cublasCswap_v2"))
+		return f->status;
+	return l->cublasCswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasZswap_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZswap_v2, "cublasZswap_v2"))
+		return f->status;
+	return l->cublasZswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasSwapEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasSwapEx, "cublasSwapEx"))
+		return f->status;
+	return l->cublasSwapEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4]);
+}
+
+static int run_cublasIsamax_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIsamax_v2, "cublasIsamax_v2"))
+		return f->status;
+	return l->cublasIsamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIdamax_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIdamax_v2, "cublasIdamax_v2"))
+		return f->status;
+	return l->cublasIdamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIcamax_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIcamax_v2, "cublasIcamax_v2"))
+		return f->status;
+	return l->cublasIcamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIzamax_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIzamax_v2, "cublasIzamax_v2"))
+		return f->status;
+	return l->cublasIzamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIamaxEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIamaxEx, "cublasIamaxEx"))
+		return f->status;
+	return l->cublasIamaxEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], result);
+}
+
+static int run_cublasIsamin_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIsamin_v2, "cublasIsamin_v2"))
+		return f->status;
+	return l->cublasIsamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIdamin_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIdamin_v2, "cublasIdamin_v2"))
+		return f->status;
+	return l->cublasIdamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIcamin_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIcamin_v2, "cublasIcamin_v2"))
+		return f->status;
+	return l->cublasIcamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIzamin_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIzamin_v2, "cublasIzamin_v2"))
+		return f->status;
+	return l->cublasIzamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasIaminEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasIaminEx, "cublasIaminEx"))
+		return f->status;
+	return l->cublasIaminEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], result);
+}
+
+static int run_cublasAsumEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *result = library_get_result_at(f, at, 1, 2);
+
+	if (library_stop(f, !l->cublasAsumEx, "cublasAsumEx"))
+		return f->status;
+	return l->cublasAsumEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], result, (cudaDataType)key[3],
+		(cudaDataType)key[4]);
+}
+
+static int run_cublasSasum_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasSasum_v2, "cublasSasum_v2"))
+		return f->status;
+	return l->cublasSasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasDasum_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasDasum_v2, "cublasDasum_v2"))
+		return f->status;
+	return l->cublasDasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasScasum_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasScasum_v2, "cublasScasum_v2"))
+		return f->status;
+	return l->cublasScasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasDzasum_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	void *result = library_get_result_at(f, at, 1, 1);
+
+	if (library_stop(f, !l->cublasDzasum_v2, "cublasDzasum_v2"))
+		return f->status;
+	return l->cublasDzasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
+}
+
+static int run_cublasSrot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *c = library_get_scalar_at(f, at, 2, 1);
+	void *s = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSrot_v2, "cublasSrot_v2"))
+		return f->status;
+	return l->cublasSrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], c, s);
+}
+
+static int run_cublasDrot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *c = library_get_scalar_at(f, at, 2, 1);
+	void *s = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDrot_v2, "cublasDrot_v2"))
+		return f->status;
+	return l->cublasDrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], c, s);
+}
+
+static int run_cublasCrot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *c = library_get_scalar_at(f, at, 2, 1);
+	void *s = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCrot_v2, "cublasCrot_v2"))
+		return f->status;
+	return l->cublasCrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], c, s);
+}
+
+static int run_cublasCsrot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *c = library_get_scalar_at(f, at, 2, 1);
+	void *s = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCsrot_v2, "cublasCsrot_v2"))
+		return f->status;
+	return l->cublasCsrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], c, s);
+}
+
+static int run_cublasZrot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *c = library_get_scalar_at(f, at, 2, 1);
+	void *s = library_get_scalar_at(f, at, 3, 2);
+
+	if (library_stop(f, !l->cublasZrot_v2, "cublasZrot_v2"))
+		return f->status;
+	return l->cublasZrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], c, s);
+}
+
+static int run_cublasZdrot_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *c = library_get_scalar_at(f, at, 2, 1);
+	void *s = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasZdrot_v2, "cublasZdrot_v2"))
+		return f->status;
+	return l->cublasZdrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], c, s);
+}
+
+static int run_cublasRotEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 6 * 8);
+	void *c = library_get_scalar_at(f, at, 2, 2);
+	void *s = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasRotEx, "cublasRotEx"))
+		return f->status;
+	return l->cublasRotEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4], c, s, (cudaDataType)key[5],
+		(cudaDataType)key[6]);
+}
+
+static int run_cublasSrotg_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *a = library_get_result_at(f, at, 0, 1);
+	void *b = library_get_result_at(f, at, 1, 1);
+	void *c = library_get_result_at(f, at, 2, 1);
+	void *s = library_get_result_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSrotg_v2, "cublasSrotg_v2"))
+		return f->status;
+	return l->cublasSrotg_v2(f->handle, a, b, c, s);
+}
+
+static int run_cublasDrotg_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *a = library_get_result_at(f, at, 0, 1);
+	void *b = library_get_result_at(f, at, 1, 1);
+	void *c = library_get_result_at(f, at, 2, 1);
+	void *s = library_get_result_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDrotg_v2, "cublasDrotg_v2"))
+		return f->status;
+	return l->cublasDrotg_v2(f->handle, a, b, c, s);
+}
+
+static int run_cublasCrotg_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *a = library_get_result_at(f, at, 0, 1);
+	void *b = library_get_result_at(f, at, 1, 1);
+	void *c = library_get_result_at(f, at, 2, 1);
+	void *s = library_get_result_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCrotg_v2, "cublasCrotg_v2"))
+		return f->status;
+	return l->cublasCrotg_v2(f->handle, a, b, c, s);
+}
+
+static int run_cublasZrotg_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *a = library_get_result_at(f, at, 0, 2);
+	void *b = library_get_result_at(f, at, 2, 2);
+	void *c = library_get_result_at(f, at, 4, 1);
+	void *s = library_get_result_at(f, at, 5, 2);
+
+	if (library_stop(f, !l->cublasZrotg_v2, "cublasZrotg_v2"))
+		return f->status;
+	return l->cublasZrotg_v2(f->handle, a, b, c, s);
+}
+
+static int run_cublasRotgEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 8 * 8);
+	void *a = library_get_result_at(f, at, 0, 2);
+	void *b = library_get_result_at(f, at, 2, 2);
+	void *c = library_get_result_at(f, at, 4, 2);
+	void *s = library_get_result_at(f, at, 6, 2);
+
+	if (library_stop(f, !l->cublasRotgEx, "cublasRotgEx"))
+		return f->status;
+	return l->cublasRotgEx(f->handle, a, b, (cudaDataType)key[0], c, s,
+		(cudaDataType)key[1], (cudaDataType)key[2]);
+}
+
+static int run_cublasSrotm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *param = library_get_scalar_at(f, at, 2, 3);
+
+	if (library_stop(f, !l->cublasSrotm_v2, "cublasSrotm_v2"))
+		return f->status;
+	return l->cublasSrotm_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], param);
+}
+
+static int run_cublasDrotm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *param = library_get_scalar_at(f, at, 2, 5);
+
+	if (library_stop(f, !l->cublasDrotm_v2, "cublasDrotm_v2"))
+		return f->status;
+	return l->cublasDrotm_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], param);
+}
+
+static int run_cublasRotmEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *param = library_get_scalar_at(f, at, 2, 5);
+
+	if (library_stop(f, !l->cublasRotmEx, "cublasRotmEx"))
+		return f->status;
+	return l->cublasRotmEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4], param, (cudaDataType)key[5],
+		(cudaDataType)key[6]);
+}
+
+static int run_cublasSrotmg_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *d1 = library_get_result_at(f, at, 0, 1);
+	void *d2 = library_get_result_at(f, at, 1, 1);
+	void *x1 = library_get_result_at(f, at, 2, 1);
+	void *y1 = library_get_scalar_at(f, at, 3, 1);
+	void *param = library_get_result_at(f, at, 4, 3);
+
+	if (library_stop(f, !l->cublasSrotmg_v2, "cublasSrotmg_v2"))
+		return f->status;
+	return l->cublasSrotmg_v2(f->handle, d1, d2, x1, y1, param);
+}
+
+static int run_cublasDrotmg_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 9 * 8);
+	void *d1 = library_get_result_at(f, at, 0, 1);
+	void *d2 = library_get_result_at(f, at, 1, 1);
+	void *x1 = library_get_result_at(f, at, 2, 1);
+	void *y1 = library_get_scalar_at(f, at, 3, 1);
+	void *param = library_get_result_at(f, at, 4, 5);
+
+	if (library_stop(f, !l->cublasDrotmg_v2, "cublasDrotmg_v2"))
+		return f->status;
+	return l->cublasDrotmg_v2(f->handle, d1, d2, x1, y1, param);
+}
+
+static int run_cublasRotmgEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 13 * 8);
+	void *d1 = library_get_result_at(f, at, 0, 2);
+	void *d2 = library_get_result_at(f, at, 2, 2);
+	void *x1 = library_get_result_at(f, at, 4, 2);
+	void *y1 = library_get_scalar_at(f, at, 6, 2);
+	void *param = library_get_result_at(f, at, 8, 5);
+
+	if (library_stop(f, !l->cublasRotmgEx, "cublasRotmgEx"))
+		return f->status;
+	return l->cublasRotmgEx(f->handle, d1, (cudaDataType)key[0], d2, (cudaDataType)key[1],
+		x1, (cudaDataType)key[2], y1, (cudaDataType)key[3], param, (cudaDataType)key[4],
+		(cudaDataType)key[5]);
+}
+
+static int run_cublasSgemv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgemv_v2, "cublasSgemv_v2"))
+		return f->status;
+	return l->cublasSgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+}
+
+static int run_cublasDgemv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDgemv_v2, "cublasDgemv_v2"))
+		return f->status;
+	return l->cublasDgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+}
+
+static int run_cublasCgemv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemv_v2, "cublasCgemv_v2"))
+		return f->status;
+	return l->cublasCgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+}
+
+static int run_cublasZgemv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgemv_v2, "cublasZgemv_v2"))
+		return f->status;
+	return l->cublasZgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
+		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
+}
+
+static int run_cublasSgbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgbmv_v2, "cublasSgbmv_v2"))
+		return f->status;
+	return l->cublasSgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
+		(int)key[7]);
+}
+
+static int run_cublasDgbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDgbmv_v2, "cublasDgbmv_v2"))
+		return f->status;
+	return l->cublasDgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
+		(int)key[7]);
+}
+
+static int run_cublasCgbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgbmv_v2, "cublasCgbmv_v2"))
+		return f->status;
+	return l->cublasCgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
+		(int)key[7]);
+}
+
+static int run_cublasZgbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgbmv_v2, "cublasZgbmv_v2"))
+		return f->status;
+	return l->cublasZgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
+		(void *)(uintptr_t)at[3], (int)key[6], beta, (void *)(uintptr_t)at[6],
+		(int)key[7]);
+}
+
+static int run_cublasStrmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStrmv_v2, "cublasStrmv_v2"))
+		return f->status;
+	return l->cublasStrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasDtrmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtrmv_v2, "cublasDtrmv_v2"))
+		return f->status;
+	return l->cublasDtrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasCtrmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtrmv_v2, "cublasCtrmv_v2"))
+		return f->status;
+	return l->cublasCtrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasZtrmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtrmv_v2, "cublasZtrmv_v2"))
+		return f->status;
+	return l->cublasZtrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasStbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStbmv_v2, "cublasStbmv_v2"))
+		return f->status;
+	return l->cublasStbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasDtbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtbmv_v2, "cublasDtbmv_v2"))
+		return f->status;
+	return l->cublasDtbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasCtbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtbmv_v2, "cublasCtbmv_v2"))
+		return f->status;
+	return l->cublasCtbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasZtbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtbmv_v2, "cublasZtbmv_v2"))
+		return f->status;
+	return l->cublasZtbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasStpmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStpmv_v2, "cublasStpmv_v2"))
+		return f->status;
+	return l->cublasStpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasDtpmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtpmv_v2, "cublasDtpmv_v2"))
+		return f->status;
+	return l->cublasDtpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasCtpmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtpmv_v2, "cublasCtpmv_v2"))
+		return f->status;
+	return l->cublasCtpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasZtpmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtpmv_v2, "cublasZtpmv_v2"))
+		return f->status;
+	return l->cublasZtpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasStrsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStrsv_v2, "cublasStrsv_v2"))
+		return f->status;
+	return l->cublasStrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasDtrsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtrsv_v2, "cublasDtrsv_v2"))
+		return f->status;
+	return l->cublasDtrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasCtrsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtrsv_v2, "cublasCtrsv_v2"))
+		return f->status;
+	return l->cublasCtrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasZtrsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtrsv_v2, "cublasZtrsv_v2"))
+		return f->status;
+	return l->cublasZtrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5]);
+}
+
+static int run_cublasStpsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStpsv_v2, "cublasStpsv_v2"))
+		return f->status;
+	return l->cublasStpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasDtpsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtpsv_v2, "cublasDtpsv_v2"))
+		return f->status;
+	return l->cublasDtpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasCtpsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtpsv_v2, "cublasCtpsv_v2"))
+		return f->status;
+	return l->cublasCtpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasZtpsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtpsv_v2, "cublasZtpsv_v2"))
+		return f->status;
+	return l->cublasZtpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[4]);
+}
+
+static int run_cublasStbsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStbsv_v2, "cublasStbsv_v2"))
+		return f->status;
+	return l->cublasStbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasDtbsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtbsv_v2, "cublasDtbsv_v2"))
+		return f->status;
+	return l->cublasDtbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasCtbsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtbsv_v2, "cublasCtbsv_v2"))
+		return f->status;
+	return l->cublasCtbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasZtbsv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtbsv_v2, "cublasZtbsv_v2"))
+		return f->status;
+	return l->cublasZtbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
+		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
+}
+
+static int run_cublasSsymv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSsymv_v2, "cublasSsymv_v2"))
+		return f->status;
+	return l->cublasSsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		beta, (void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasDsymv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDsymv_v2, "cublasDsymv_v2"))
+		return f->status;
+	return l->cublasDsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		beta, (void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasCsymv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCsymv_v2, "cublasCsymv_v2"))
+		return f->status;
+	return l->cublasCsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		beta, (void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasZsymv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZsymv_v2, "cublasZsymv_v2"))
+		return f->status;
+	return l->cublasZsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		beta, (void *)(uintptr_t)at[6], (int)key[4]);
+}
+
+static int run_cublasChemv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasChemv_v2, "cublasChemv_v2"))
+		return f->status;
+	return l->cublasChemv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		beta, (void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasZhemv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZhemv_v2, "cublasZhemv_v2"))
+		return f->status;
+	return l->cublasZhemv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		beta, (void *)(uintptr_t)at[6], (int)key[4]);
+}
+
+static int run_cublasSsbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSsbmv_v2, "cublasSsbmv_v2"))
+		return f->status;
+	return l->cublasSsbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+}
+
+static int run_cublasDsbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDsbmv_v2, "cublasDsbmv_v2"))
+		return f->status;
+	return l->cublasDsbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+}
+
+static int run_cublasChbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasChbmv_v2, "cublasChbmv_v2"))
+		return f->status;
+	return l->cublasChbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+}
+
+static int run_cublasZhbmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZhbmv_v2, "cublasZhbmv_v2"))
+		return f->status;
+	return l->cublasZhbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
+		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
+}
+
+static int run_cublasSspmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSspmv_v2, "cublasSspmv_v2"))
+		return f->status;
+	return l->cublasSspmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
+		(void *)(uintptr_t)at[4], (int)key[3]);
+}
+
+static int run_cublasDspmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDspmv_v2, "cublasDspmv_v2"))
+		return f->status;
+	return l->cublasDspmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
+		(void *)(uintptr_t)at[4], (int)key[3]);
+}
+
+static int run_cublasChpmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasChpmv_v2, "cublasChpmv_v2"))
+		return f->status;
+	return l->cublasChpmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
+		(void *)(uintptr_t)at[4], (int)key[3]);
+}
+
+static int run_cublasZhpmv_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZhpmv_v2, "cublasZhpmv_v2"))
+		return f->status;
+	return l->cublasZhpmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (void *)(uintptr_t)at[3], (int)key[2], beta,
+		(void *)(uintptr_t)at[6], (int)key[3]);
+}
+
+static int run_cublasSger_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasSger_v2, "cublasSger_v2"))
+		return f->status;
+	return l->cublasSger_v2(f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasDger_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDger_v2, "cublasDger_v2"))
+		return f->status;
+	return l->cublasDger_v2(f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasCgeru_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCgeru_v2, "cublasCgeru_v2"))
+		return f->status;
+	return l->cublasCgeru_v2(f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasCgerc_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCgerc_v2, "cublasCgerc_v2"))
+		return f->status;
+	return l->cublasCgerc_v2(f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasZgeru_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZgeru_v2, "cublasZgeru_v2"))
+		return f->status;
+	return l->cublasZgeru_v2(f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		(void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasZgerc_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZgerc_v2, "cublasZgerc_v2"))
+		return f->status;
+	return l->cublasZgerc_v2(f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		(void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasSsyr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasSsyr_v2, "cublasSsyr_v2"))
+		return f->status;
+	return l->cublasSsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
+}
+
+static int run_cublasDsyr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDsyr_v2, "cublasDsyr_v2"))
+		return f->status;
+	return l->cublasDsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
+}
+
+static int run_cublasCsyr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCsyr_v2, "cublasCsyr_v2"))
+		return f->status;
+	return l->cublasCsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
+}
+
+static int run_cublasZsyr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZsyr_v2, "cublasZsyr_v2"))
+		return f->status;
+	return l->cublasZsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3]);
+}
+
+static int run_cublasCher_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCher_v2, "cublasCher_v2"))
+		return f->status;
+	return l->cublasCher_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
+}
+
+static int run_cublasZher_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasZher_v2, "cublasZher_v2"))
+		return f->status;
+	return l->cublasZher_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
+}
+
+static int run_cublasSspr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasSspr_v2, "cublasSspr_v2"))
+		return f->status;
+	return l->cublasSspr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
+}
+
+static int run_cublasDspr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDspr_v2, "cublasDspr_v2"))
+		return f->status;
+	return l->cublasDspr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
+}
+
+static int run_cublasChpr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasChpr_v2, "cublasChpr_v2"))
+		return f->status;
+	return l->cublasChpr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
+}
+
+static int run_cublasZhpr_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasZhpr_v2, "cublasZhpr_v2"))
+		return f->status;
+	return l->cublasZhpr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
+}
+
+static int run_cublasSsyr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasSsyr2_v2, "cublasSsyr2_v2"))
+		return f->status;
+	return l->cublasSsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasDsyr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDsyr2_v2, "cublasDsyr2_v2"))
+		return f->status;
+	return l->cublasDsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasCsyr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCsyr2_v2, "cublasCsyr2_v2"))
+		return f->status;
+	return l->cublasCsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasZsyr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZsyr2_v2, "cublasZsyr2_v2"))
+		return f->status;
+	return l->cublasZsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		(void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasCher2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCher2_v2, "cublasCher2_v2"))
+		return f->status;
+	return l->cublasCher2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
+}
+
+static int run_cublasZher2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZher2_v2, "cublasZher2_v2"))
+		return f->status;
+	return l->cublasZher2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		(void *)(uintptr_t)at[4], (int)key[4]);
+}
+
+static int run_cublasSspr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasSspr2_v2, "cublasSspr2_v2"))
+		return f->status;
+	return l->cublasSspr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3]);
+}
+
+static int run_cublasDspr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDspr2_v2, "cublasDspr2_v2"))
+		return f->status;
+	return l->cublasDspr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3]);
+}
+
+static int run_cublasChpr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasChpr2_v2, "cublasChpr2_v2"))
+		return f->status;
+	return l->cublasChpr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3]);
+}
+
+static int run_cublasZhpr2_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZhpr2_v2, "cublasZhpr2_v2"))
+		return f->status;
+	return l->cublasZhpr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		(void *)(uintptr_t)at[4]);
+}
+
+static int run_cublasSgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgemvBatched, "cublasSgemvBatched"))
+		return f->status;
+	return l->cublasSgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasDgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDgemvBatched, "cublasDgemvBatched"))
+		return f->status;
+	return l->cublasDgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasCgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemvBatched, "cublasCgemvBatched"))
+		return f->status;
+	return l->cublasCgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasZgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgemvBatched, "cublasZgemvBatched"))
+		return f->status;
+	return l->cublasZgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4], beta, (void *)(uintptr_t)at[6],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasHSHgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasHSHgemvBatched, "cublasHSHgemvBatched"))
+		return f->status;
+	return l->cublasHSHgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasHSSgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasHSSgemvBatched, "cublasHSSgemvBatched"))
+		return f->status;
+	return l->cublasHSSgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasTSTgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasTSTgemvBatched, "cublasTSTgemvBatched"))
+		return f->status;
+	return l->cublasTSTgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasTSSgemvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasTSSgemvBatched, "cublasTSSgemvBatched"))
+		return f->status;
+	return l->cublasTSSgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
+		(int)key[5], (int)key[6]);
+}
+
+static int run_cublasSgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgemvStridedBatched, "cublasSgemvStridedBatched"))
+		return f->status;
+	return l->cublasSgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasDgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDgemvStridedBatched, "cublasDgemvStridedBatched"))
+		return f->status;
+	return l->cublasDgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasCgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemvStridedBatched, "cublasCgemvStridedBatched"))
+		return f->status;
+	return l->cublasCgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasZgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgemvStridedBatched, "cublasZgemvStridedBatched"))
+		return f->status;
+	return l->cublasZgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[2], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[3], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[6],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasHSHgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasHSHgemvStridedBatched, "cublasHSHgemvStridedBatched"))
+		return f->status;
+	return l->cublasHSHgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasHSSgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasHSSgemvStridedBatched, "cublasHSSgemvStridedBatched"))
+		return f->status;
+	return l->cublasHSSgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasTSTgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasTSTgemvStridedBatched, "cublasTSTgemvStridedBatched"))
+		return f->status;
+	return l->cublasTSTgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasTSSgemvStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasTSSgemvStridedBatched, "cublasTSSgemvStridedBatched"))
+		return f->status;
+	return l->cublasTSSgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+}
+
+static int run_cublasSgemm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgemm_v2, "cublasSgemm_v2"))
+		return f->status;
+	return l->cublasSgemm_v2(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7]);
+}
+
+static int run_cublasDgemm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDgemm_v2, "cublasDgemm_v2"))
+		return f->status;
+	return l->cublasDgemm_v2(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7]);
+}
+
+static int run_cublasCgemm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemm_v2, "cublasCgemm_v2"))
+		return f->status;
+	return l->cublasCgemm_v2(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7]);
+}
+
+static int run_cublasCgemm3m(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemm3m, "cublasCgemm3m"))
+		return f->status;
+	return l->cublasCgemm3m(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
+		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
+		(void *)(uintptr_t)at[4], (int)key[7]);
+}
+
+static int run_cublasCgemm3mEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 11);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemm3mEx, "cublasCgemm3mEx"))
+		return f->status;
+	return l->cublasCgemm3mEx(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (cudaDataType)key[5], (int)key[6],
+		(void *)(uintptr_t)at[2], (cudaDataType)key[7], (int)key[8], beta,
+		(void *)(uintptr_t)at[4], (cudaDataType)key[9], (int)key[10]);
+}
+
+static int run_cublasZgemm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgemm_v2, "cublasZgemm_v2"))
+		return f->status;
+	return l->cublasZgemm_v2(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (int)key[5], (void *)(uintptr_t)at[3], (int)key[6],
+		beta, (void *)(uintptr_t)at[6], (int)key[7]);
+}
+
+static int run_cublasZgemm3m(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgemm3m, "cublasZgemm3m"))
+		return f->status;
+	return l->cublasZgemm3m(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+		(int)key[5], (void *)(uintptr_t)at[3], (int)key[6], beta,
+		(void *)(uintptr_t)at[6], (int)key[7]);
+}
+
+static int run_cublasHgemm(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasHgemm, "cublasHgemm"))
+		return f->status;
+	return l->cublasHgemm(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
+		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
+		(void *)(uintptr_t)at[4], (int)key[7]);
+}
+
+static int run_cublasSgemmEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 11);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgemmEx, "cublasSgemmEx"))
+		return f->status;
+	return l->cublasSgemmEx(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
+		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[2],
+		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[4],
+		(cudaDataType)key[9], (int)key[10]);
+}
+
+static int run_cublasGemmEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 13);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasGemmEx, "cublasGemmEx"))
+		return f->status;
+	return l->cublasGemmEx(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[3],
+		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[6],
+		(cudaDataType)key[9], (int)key[10], (cublasComputeType_t)key[11],
+		(cublasGemmAlgo_t)key[12]);
+}
+
+static int run_cublasCgemmEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 11);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemmEx, "cublasCgemmEx"))
+		return f->status;
+	return l->cublasCgemmEx(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
+		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[2],
+		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[4],
+		(cudaDataType)key[9], (int)key[10]);
+}
+
+static int run_cublasSsyrk_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasSsyrk_v2, "cublasSsyrk_v2"))
+		return f->status;
+	return l->cublasSsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5]);
+}
+
+static int run_cublasDsyrk_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasDsyrk_v2, "cublasDsyrk_v2"))
+		return f->status;
+	return l->cublasDsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5]);
+}
+
+static int run_cublasCsyrk_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCsyrk_v2, "cublasCsyrk_v2"))
+		return f->status;
+	return l->cublasCsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5]);
+}
+
+static int run_cublasZsyrk_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 6 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 3, 2);
+
+	if (library_stop(f, !l->cublasZsyrk_v2, "cublasZsyrk_v2"))
+		return f->status;
+	return l->cublasZsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
+		(void *)(uintptr_t)at[5], (int)key[5]);
+}
+
+static int run_cublasCsyrkEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCsyrkEx, "cublasCsyrkEx"))
+		return f->status;
+	return l->cublasCsyrkEx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4],
+		(int)key[5], beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
+}
+
+static int run_cublasCsyrk3mEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCsyrk3mEx, "cublasCsyrk3mEx"))
+		return f->status;
+	return l->cublasCsyrk3mEx(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[1], (cudaDataType)key[4], (int)key[5], beta,
+		(void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
+}
+
+static int run_cublasCherk_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCherk_v2, "cublasCherk_v2"))
+		return f->status;
+	return l->cublasCherk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5]);
+}
+
+static int run_cublasZherk_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasZherk_v2, "cublasZherk_v2"))
+		return f->status;
+	return l->cublasZherk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5]);
+}
+
+static int run_cublasCherkEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCherkEx, "cublasCherkEx"))
+		return f->status;
+	return l->cublasCherkEx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4],
+		(int)key[5], beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
+}
+
+static int run_cublasCherk3mEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCherk3mEx, "cublasCherk3mEx"))
+		return f->status;
+	return l->cublasCherk3mEx(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[1], (cudaDataType)key[4], (int)key[5], beta,
+		(void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
+}
+
+static int run_cublasSsyr2k_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSsyr2k_v2, "cublasSsyr2k_v2"))
+		return f->status;
+	return l->cublasSsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
+		beta, (void *)(uintptr_t)at[4], (int)key[6]);
+}
+
+static int run_cublasDsyr2k_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDsyr2k_v2, "cublasDsyr2k_v2"))
+		return f->status;
+	return l->cublasDsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
+		beta, (void *)(uintptr_t)at[4], (int)key[6]);
+}
+
+static int run_cublasCsyr2k_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCsyr2k_v2, "cublasCsyr2k_v2"))
+		return f->status;
+	return l->cublasCsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
+		beta, (void *)(uintptr_t)at[4], (int)key[6]);
+}
+
+static int run_cublasZsyr2k_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZsyr2k_v2, "cublasZsyr2k_v2"))
+		return f->status;
+	return l->cublasZsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[2], (int)key[4], (void *)(uintptr_t)at[3], (int)key[5],
+		beta, (void *)(uintptr_t)at[6], (int)key[6]);
+}
+
+static int run_cublasCher2k_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCher2k_v2, "cublasCher2k_v2"))
+		return f->status;
+	return l->cublasCher2k_v2(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
+		beta, (void *)(uintptr_t)at[4], (int)key[6]);
+}
+
+static int run_cublasZher2k_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 6 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 1);
+
+	if (library_stop(f, !l->cublasZher2k_v2, "cublasZher2k_v2"))
+		return f->status;
+	return l->cublasZher2k_v2(f->handle, (cublasFillMode_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
+		(void *)(uintptr_t)at[2], (int)key[4], (void *)(uintptr_t)at[3], (int)key[5],
+		beta, (void *)(uintptr_t)at[5], (int)key[6]);
+}
+
+static int run_cublasSsyrkx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSsyrkx, "cublasSsyrkx"))
+		return f->status;
+	return l->cublasSsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasDsyrkx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDsyrkx, "cublasDsyrkx"))
+		return f->status;
+	return l->cublasDsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasCsyrkx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCsyrkx, "cublasCsyrkx"))
+		return f->status;
+	return l->cublasCsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasZsyrkx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZsyrkx, "cublasZsyrkx"))
+		return f->status;
+	return l->cublasZsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
+		(int)key[6]);
+}
+
+static int run_cublasCherkx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCherkx, "cublasCherkx"))
+		return f->status;
+	return l->cublasCherkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasZherkx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 6 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 1);
+
+	if (library_stop(f, !l->cublasZherkx, "cublasZherkx"))
+		return f->status;
+	return l->cublasZherkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[5],
+		(int)key[6]);
+}
+
+static int run_cublasSsymm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSsymm_v2, "cublasSsymm_v2"))
+		return f->status;
+	return l->cublasSsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasDsymm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDsymm_v2, "cublasDsymm_v2"))
+		return f->status;
+	return l->cublasDsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasCsymm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCsymm_v2, "cublasCsymm_v2"))
+		return f->status;
+	return l->cublasCsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasZsymm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZsymm_v2, "cublasZsymm_v2"))
+		return f->status;
+	return l->cublasZsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
+		(int)key[6]);
+}
+
+static int run_cublasChemm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasChemm_v2, "cublasChemm_v2"))
+		return f->status;
+	return l->cublasChemm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
+}
+
+static int run_cublasZhemm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZhemm_v2, "cublasZhemm_v2"))
+		return f->status;
+	return l->cublasZhemm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
+		(int)key[6]);
+}
+
+static int run_cublasStrsm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasStrsm_v2, "cublasStrsm_v2"))
+		return f->status;
+	return l->cublasStrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
+		(int)key[7]);
+}
+
+static int run_cublasDtrsm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDtrsm_v2, "cublasDtrsm_v2"))
+		return f->status;
+	return l->cublasDtrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
+		(int)key[7]);
+}
+
+static int run_cublasCtrsm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCtrsm_v2, "cublasCtrsm_v2"))
+		return f->status;
+	return l->cublasCtrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
+		(int)key[7]);
+}
+
+static int run_cublasZtrsm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZtrsm_v2, "cublasZtrsm_v2"))
+		return f->status;
+	return l->cublasZtrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
+		(int)key[7]);
+}
+
+static int run_cublasStrmm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasStrmm_v2, "cublasStrmm_v2"))
+		return f->status;
+	return l->cublasStrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
+		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
+}
+
+static int run_cublasDtrmm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDtrmm_v2, "cublasDtrmm_v2"))
+		return f->status;
+	return l->cublasDtrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
+		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
+}
+
+static int run_cublasCtrmm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCtrmm_v2, "cublasCtrmm_v2"))
+		return f->status;
+	return l->cublasCtrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
+		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
+}
+
+static int run_cublasZtrmm_v2(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZtrmm_v2, "cublasZtrmm_v2"))
+		return f->status;
+	return l->cublasZtrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
+		(int)key[7], (void *)(uintptr_t)at[4], (int)key[8]);
+}
+
+static int run_cublasHgemmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasHgemmBatched, "cublasHgemmBatched"))
+		return f->status;
+	return l->cublasHgemmBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasSgemmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgemmBatched, "cublasSgemmBatched"))
+		return f->status;
+	return l->cublasSgemmBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasDgemmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDgemmBatched, "cublasDgemmBatched"))
+		return f->status;
+	return l->cublasDgemmBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasCgemmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemmBatched, "cublasCgemmBatched"))
+		return f->status;
+	return l->cublasCgemmBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasCgemm3mBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemm3mBatched, "cublasCgemm3mBatched"))
+		return f->status;
+	return l->cublasCgemm3mBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasZgemmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgemmBatched, "cublasZgemmBatched"))
+		return f->status;
+	return l->cublasZgemmBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (int)key[5], (void *)(uintptr_t)at[3], (int)key[6],
+		beta, (void *)(uintptr_t)at[6], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasHgemmStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 15);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasHgemmStridedBatched, "cublasHgemmStridedBatched"))
+		return f->status;
+	return l->cublasHgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[4], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
+}
+
+static int run_cublasSgemmStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 15);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasSgemmStridedBatched, "cublasSgemmStridedBatched"))
+		return f->status;
+	return l->cublasSgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[4], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
+}
+
+static int run_cublasDgemmStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 15);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasDgemmStridedBatched, "cublasDgemmStridedBatched"))
+		return f->status;
+	return l->cublasDgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[4], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
+}
+
+static int run_cublasCgemmStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 15);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemmStridedBatched, "cublasCgemmStridedBatched"))
+		return f->status;
+	return l->cublasCgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[4], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
+}
+
+static int run_cublasCgemm3mStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 15);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 3, 1);
+
+	if (library_stop(f, !l->cublasCgemm3mStridedBatched, "cublasCgemm3mStridedBatched"))
+		return f->status;
+	return l->cublasCgemm3mStridedBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[4], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
+}
+
+static int run_cublasZgemmStridedBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 15);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasZgemmStridedBatched, "cublasZgemmStridedBatched"))
+		return f->status;
+	return l->cublasZgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[3], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[6], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
+}
+
+static int run_cublasGemmBatchedEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 14);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasGemmBatchedEx, "cublasGemmBatchedEx"))
+		return f->status;
+	return l->cublasGemmBatchedEx(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
+		(void *)(uintptr_t)at[3], (cudaDataType)key[7], (int)key[8], beta,
+		(void *)(uintptr_t)at[6], (cudaDataType)key[9], (int)key[10], (int)key[11],
+		(cublasComputeType_t)key[12], (cublasGemmAlgo_t)key[13]);
+}
+
+static int run_cublasGemmStridedBatchedEx(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 20);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !l->cublasGemmStridedBatchedEx, "cublasGemmStridedBatchedEx"))
+		return f->status;
+	return l->cublasGemmStridedBatchedEx(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
+		(long long int)library_long(key + 7), (void *)(uintptr_t)at[3],
+		(cudaDataType)key[9], (int)key[10], (long long int)library_long(key + 11), beta,
+		(void *)(uintptr_t)at[6], (cudaDataType)key[13], (int)key[14],
+		(long long int)library_long(key + 15), (int)key[17],
+		(cublasComputeType_t)key[18], (cublasGemmAlgo_t)key[19]);
+}
+
+static int run_cublasSgeam(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasSgeam, "cublasSgeam"))
+		return f->status;
+	return l->cublasSgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
+}
+
+static int run_cublasDgeam(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasDgeam, "cublasDgeam"))
+		return f->status;
+	return l->cublasDgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
+}
+
+static int run_cublasCgeam(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 5 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+	void *beta = library_get_scalar_at(f, at, 2, 1);
+
+	if (library_stop(f, !l->cublasCgeam, "cublasCgeam"))
+		return f->status;
+	return l->cublasCgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
+}
+
+static int run_cublasZgeam(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 3, 2);
+
+	if (library_stop(f, !l->cublasZgeam, "cublasZgeam"))
+		return f->status;
+	return l->cublasZgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
+		(void *)(uintptr_t)at[5], (int)key[5], (void *)(uintptr_t)at[6], (int)key[6]);
+}
+
+static int run_cublasStrsmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasStrsmBatched, "cublasStrsmBatched"))
+		return f->status;
+	return l->cublasStrsmBatched(f->handle, (cublasSideMode_t)key[0],
+		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
+		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[1], (int)key[6],
+		(void *)(uintptr_t)at[2], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasDtrsmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasDtrsmBatched, "cublasDtrsmBatched"))
+		return f->status;
+	return l->cublasDtrsmBatched(f->handle, (cublasSideMode_t)key[0],
+		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
+		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[1], (int)key[6],
+		(void *)(uintptr_t)at[2], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasCtrsmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 1);
+
+	if (library_stop(f, !l->cublasCtrsmBatched, "cublasCtrsmBatched"))
+		return f->status;
+	return l->cublasCtrsmBatched(f->handle, (cublasSideMode_t)key[0],
+		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
+		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[1], (int)key[6],
+		(void *)(uintptr_t)at[2], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasZtrsmBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 9);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+
+	if (library_stop(f, !l->cublasZtrsmBatched, "cublasZtrsmBatched"))
+		return f->status;
+	return l->cublasZtrsmBatched(f->handle, (cublasSideMode_t)key[0],
+		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
+		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[2], (int)key[6],
+		(void *)(uintptr_t)at[3], (int)key[7], (int)key[8]);
+}
+
+static int run_cublasSdgmm(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasSdgmm, "cublasSdgmm"))
+		return f->status;
+	return l->cublasSdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
+		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5]);
+}
+
+static int run_cublasDdgmm(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasDdgmm, "cublasDdgmm"))
+		return f->status;
+	return l->cublasDdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
+		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5]);
+}
+
+static int run_cublasCdgmm(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasCdgmm, "cublasCdgmm"))
+		return f->status;
+	return l->cublasCdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
+		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5]);
+}
+
+static int run_cublasZdgmm(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasZdgmm, "cublasZdgmm"))
+		return f->status;
+	return l->cublasZdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
+		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5]);
+}
+
+static int run_cublasSmatinvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasSmatinvBatched, "cublasSmatinvBatched"))
+		return f->status;
+	return l->cublasSmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
+		(int)key[3]);
+}
+
+static int run_cublasDmatinvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasDmatinvBatched, "cublasDmatinvBatched"))
+		return f->status;
+	return l->cublasDmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
+		(int)key[3]);
+}
+
+static int run_cublasCmatinvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasCmatinvBatched, "cublasCmatinvBatched"))
+		return f->status;
+	return l->cublasCmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
+		(int)key[3]);
+}
+
+static int run_cublasZmatinvBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasZmatinvBatched, "cublasZmatinvBatched"))
+		return f->status;
+	return l->cublasZmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
+		(int)key[3]);
+}
+
+static int run_cublasSgeqrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasSgeqrfBatched, "cublasSgeqrfBatched"))
+		return f->status;
+	return l->cublasSgeqrfBatched(f->handle, (int)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
+		(int)key[3]);
+}
+
+static int run_cublasDgeqrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasDgeqrfBatched, "cublasDgeqrfBatched"))
+		return f->status;
+	return l->cublasDgeqrfBatched(f->handle, (int)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
+		(int)key[3]);
+}
+
+static int run_cublasCgeqrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasCgeqrfBatched, "cublasCgeqrfBatched"))
+		return f->status;
+	return l->cublasCgeqrfBatched(f->handle, (int)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
+		(int)key[3]);
+}
+
+static int run_cublasZgeqrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasZgeqrfBatched, "cublasZgeqrfBatched"))
+		return f->status;
+	return l->cublasZgeqrfBatched(f->handle, (int)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
+		(int)key[3]);
+}
+
+static int run_cublasSgelsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasSgelsBatched, "cublasSgelsBatched"))
+		return f->status;
+	return l->cublasSgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
+		(int)key[6]);
+}
+
+static int run_cublasDgelsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasDgelsBatched, "cublasDgelsBatched"))
+		return f->status;
+	return l->cublasDgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
+		(int)key[6]);
+}
+
+static int run_cublasCgelsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasCgelsBatched, "cublasCgelsBatched"))
+		return f->status;
+	return l->cublasCgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
+		(int)key[6]);
+}
+
+static int run_cublasZgelsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 7);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasZgelsBatched, "cublasZgelsBatched"))
+		return f->status;
+	return l->cublasZgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
+		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
+		(int)key[6]);
+}
+
+static int run_cublasStpttr(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStpttr, "cublasStpttr"))
+		return f->status;
+	return l->cublasStpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasDtpttr(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtpttr, "cublasDtpttr"))
+		return f->status;
+	return l->cublasDtpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasCtpttr(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtpttr, "cublasCtpttr"))
+		return f->status;
+	return l->cublasCtpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasZtpttr(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtpttr, "cublasZtpttr"))
+		return f->status;
+	return l->cublasZtpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
+}
+
+static int run_cublasStrttp(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasStrttp, "cublasStrttp"))
+		return f->status;
+	return l->cublasStrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
+}
+
+static int run_cublasDtrttp(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasDtrttp, "cublasDtrttp"))
+		return f->status;
+	return l->cublasDtrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
+}
+
+static int run_cublasCtrttp(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasCtrttp, "cublasCtrttp"))
+		return f->status;
+	return l->cublasCtrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
+}
+
+static int run_cublasZtrttp(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 2 * 8);
+
+	if (library_stop(f, !l->cublasZtrttp, "cublasZtrttp"))
+		return f->status;
+	return l->cublasZtrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
+}
+
+static int run_cublasSgetrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasSgetrfBatched, "cublasSgetrfBatched"))
+		return f->status;
+	return l->cublasSgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
+}
+
+static int run_cublasDgetrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasDgetrfBatched, "cublasDgetrfBatched"))
+		return f->status;
+	return l->cublasDgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
+}
+
+static int run_cublasCgetrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasCgetrfBatched, "cublasCgetrfBatched"))
+		return f->status;
+	return l->cublasCgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
+}
+
+static int run_cublasZgetrfBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 3);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasZgetrfBatched, "cublasZgetrfBatched"))
+		return f->status;
+	return l->cublasZgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
+}
+
+static int run_cublasSgetriBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+
+	if (library_stop(f, !l->cublasSgetriBatched, "cublasSgetriBatched"))
+		return f->status;
+	return l->cublasSgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
+		(void *)(uintptr_t)at[3], (int)key[3]);
+}
+
+static int run_cublasDgetriBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+
+	if (library_stop(f, !l->cublasDgetriBatched, "cublasDgetriBatched"))
+		return f->status;
+	return l->cublasDgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
+		(void *)(uintptr_t)at[3], (int)key[3]);
+}
+
+static int run_cublasCgetriBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+
+	if (library_stop(f, !l->cublasCgetriBatched, "cublasCgetriBatched"))
+		return f->status;
+	return l->cublasCgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
+		(void *)(uintptr_t)at[3], (int)key[3]);
+}
+
+static int run_cublasZgetriBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 4 * 8);
+
+	if (library_stop(f, !l->cublasZgetriBatched, "cublasZgetriBatched"))
+		return f->status;
+	return l->cublasZgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
+		(void *)(uintptr_t)at[3], (int)key[3]);
+}
+
+static int run_cublasSgetrsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasSgetrsBatched, "cublasSgetrsBatched"))
+		return f->status;
+	return l->cublasSgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
+		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
+}
+
+static int run_cublasDgetrsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasDgetrsBatched, "cublasDgetrsBatched"))
+		return f->status;
+	return l->cublasDgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
+		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
+}
+
+static int run_cublasCgetrsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasCgetrsBatched, "cublasCgetrsBatched"))
+		return f->status;
+	return l->cublasCgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
+		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
+}
+
+static int run_cublasZgetrsBatched(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+	int *info = library_get_out(f);
+
+	if (library_stop(f, !l->cublasZgetrsBatched, "cublasZgetrsBatched"))
+		return f->status;
+	return l->cublasZgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
+		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
+}
+
+static int run_cublasUint8gemmBias(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 14);
+	const uint64_t *at = library_get_bytes(f, 3 * 8);
+
+	if (library_stop(f, !l->cublasUint8gemmBias, "cublasUint8gemmBias"))
+		return f->status;
+	return l->cublasUint8gemmBias(f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (cublasOperation_t)key[2], (int)key[3], (int)key[4],
+		(int)key[5], (void *)(uintptr_t)at[0], (int)key[6], (int)key[7],
+		(void *)(uintptr_t)at[1], (int)key[8], (int)key[9], (void *)(uintptr_t)at[2],
+		(int)key[10], (int)key[11], (int)key[12], (int)key[13]);
+}
+
+static int run_cublasSetEmulationStrategy(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 1);
+
+	if (library_stop(f, !l->cublasSetEmulationStrategy, "cublasSetEmulationStrategy"))
+		return f->status;
+	return l->cublasSetEmulationStrategy(f->handle, (cublasEmulationStrategy_t)key[0]);
+}
+
+static int run_cublasSetEmulationSpecialValuesSupport(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 1);
+
+	if (library_stop(f, !l->cublasSetEmulationSpecialValuesSupport,
+		    "cublasSetEmulationSpecialValuesSupport"))
+		return f->status;
+	return l->cublasSetEmulationSpecialValuesSupport(f->handle,
+		(cudaEmulationSpecialValuesSupport)key[0]);
+}
+
+static int run_cublasSetFixedPointEmulationMantissaControl(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 1);
+
+	if (library_stop(f, !l->cublasSetFixedPointEmulationMantissaControl,
+		    "cublasSetFixedPointEmulationMantissaControl"))
+		return f->status;
+	return l->cublasSetFixedPointEmulationMantissaControl(f->handle,
+		(cudaEmulationMantissaControl)key[0]);
+}
+
+static int run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 1);
+
+	if (library_stop(f, !l->cublasSetFixedPointEmulationMaxMantissaBitCount,
+		    "cublasSetFixedPointEmulationMaxMantissaBitCount"))
+		return f->status;
+	return l->cublasSetFixedPointEmulationMaxMantissaBitCount(f->handle, (int)key[0]);
+}
+
+static int run_cublasSetFixedPointEmulationMantissaBitOffset(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 1);
+
+	if (library_stop(f, !l->cublasSetFixedPointEmulationMantissaBitOffset,
+		    "cublasSetFixedPointEmulationMantissaBitOffset"))
+		return f->status;
+	return l->cublasSetFixedPointEmulationMantissaBitOffset(f->handle, (int)key[0]);
+}
+
+static int run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct library_frame *f)
+{
+	const struct cublas_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+
+	if (library_stop(f, !l->cublasSetFixedPointEmulationMantissaBitCountPointer,
+		    "cublasSetFixedPointEmulationMantissaBitCountPointer"))
+		return f->status;
+	return l->cublasSetFixedPointEmulationMantissaBitCountPointer(f->handle,
+		(void *)(uintptr_t)at[0]);
+}
+
+static const library_run runs[] = {
+	[OP_cublasNrm2Ex - 1280] = run_cublasNrm2Ex,
+	[OP_cublasSnrm2_v2 - 1280] = run_cublasSnrm2_v2,
+	[OP_cublasDnrm2_v2 - 1280] = run_cublasDnrm2_v2,
+	[OP_cublasScnrm2_v2 - 1280] = run_cublasScnrm2_v2,
+	[OP_cublasDznrm2_v2 - 1280] = run_cublasDznrm2_v2,
+	[OP_cublasDotEx - 1280] = run_cublasDotEx,
+	[OP_cublasDotcEx - 1280] = run_cublasDotcEx,
+	[OP_cublasSdot_v2 - 1280] = run_cublasSdot_v2,
+	[OP_cublasDdot_v2 - 1280] = run_cublasDdot_v2,
+	[OP_cublasCdotu_v2 - 1280] = run_cublasCdotu_v2,
+	[OP_cublasCdotc_v2 - 1280] = run_cublasCdotc_v2,
+	[OP_cublasZdotu_v2 - 1280] = run_cublasZdotu_v2,
+	[OP_cublasZdotc_v2 - 1280] = run_cublasZdotc_v2,
+	[OP_cublasScalEx - 1280] = run_cublasScalEx,
+	[OP_cublasSscal_v2 - 1280] = run_cublasSscal_v2,
+	[OP_cublasDscal_v2 - 1280] = run_cublasDscal_v2,
+	[OP_cublasCscal_v2 - 1280] = run_cublasCscal_v2,
+	[OP_cublasCsscal_v2 - 1280] = run_cublasCsscal_v2,
+	[OP_cublasZscal_v2 - 1280] = run_cublasZscal_v2,
+	[OP_cublasZdscal_v2 - 1280] = run_cublasZdscal_v2,
+	[OP_cublasAxpyEx - 1280] = run_cublasAxpyEx,
+	[OP_cublasSaxpy_v2 - 1280] = run_cublasSaxpy_v2,
+	[OP_cublasDaxpy_v2 - 1280] = run_cublasDaxpy_v2,
+	[OP_cublasCaxpy_v2 - 1280] = run_cublasCaxpy_v2,
+	[OP_cublasZaxpy_v2 - 1280] = run_cublasZaxpy_v2,
+	[OP_cublasCopyEx - 1280] = run_cublasCopyEx,
+	[OP_cublasScopy_v2 - 1280] = run_cublasScopy_v2,
+	[OP_cublasDcopy_v2 - 1280] = run_cublasDcopy_v2,
+	[OP_cublasCcopy_v2 - 1280] = run_cublasCcopy_v2,
+	[OP_cublasZcopy_v2 - 1280] = run_cublasZcopy_v2,
+	[OP_cublasSswap_v2 - 1280] = run_cublasSswap_v2,
+	[OP_cublasDswap_v2 - 1280] = run_cublasDswap_v2,
+	[OP_cublasCswap_v2 - 1280] = run_cublasCswap_v2,
+	[OP_cublasZswap_v2 - 1280] = run_cublasZswap_v2,
+	[OP_cublasSwapEx - 1280] = run_cublasSwapEx,
+	[OP_cublasIsamax_v2 - 1280] = run_cublasIsamax_v2,
+	[OP_cublasIdamax_v2 - 1280] = run_cublasIdamax_v2,
+	[OP_cublasIcamax_v2 - 1280] = run_cublasIcamax_v2,
+	[OP_cublasIzamax_v2 - 1280] = run_cublasIzamax_v2,
+	[OP_cublasIamaxEx - 1280] = run_cublasIamaxEx,
+	[OP_cublasIsamin_v2 - 1280] = run_cublasIsamin_v2,
+	[OP_cublasIdamin_v2 - 1280] = run_cublasIdamin_v2,
+	[OP_cublasIcamin_v2 - 1280] = run_cublasIcamin_v2,
+	[OP_cublasIzamin_v2 - 1280] = run_cublasIzamin_v2,
+	[OP_cublasIaminEx - 1280] = run_cublasIaminEx,
+	[OP_cublasAsumEx - 1280] = run_cublasAsumEx,
+	[OP_cublasSasum_v2 - 1280] = run_cublasSasum_v2,
+	[OP_cublasDasum_v2 - 1280] = run_cublasDasum_v2,
+	[OP_cublasScasum_v2 - 1280] = run_cublasScasum_v2,
+	[OP_cublasDzasum_v2 - 1280] = run_cublasDzasum_v2,
+	[OP_cublasSrot_v2 - 1280] = run_cublasSrot_v2,
+	[OP_cublasDrot_v2 - 1280] = run_cublasDrot_v2,
+	[OP_cublasCrot_v2 - 1280] = run_cublasCrot_v2,
+	[OP_cublasCsrot_v2 - 1280] = run_cublasCsrot_v2,
+	[OP_cublasZrot_v2 - 1280] = run_cublasZrot_v2,
+	[OP_cublasZdrot_v2 - 1280] = run_cublasZdrot_v2,
+	[OP_cublasRotEx - 1280] = run_cublasRotEx,
+	[OP_cublasSrotg_v2 - 1280] = run_cublasSrotg_v2,
+	[OP_cublasDrotg_v2 - 1280] = run_cublasDrotg_v2,
+	[OP_cublasCrotg_v2 - 1280] = run_cublasCrotg_v2,
+	[OP_cublasZrotg_v2 - 1280] = run_cublasZrotg_v2,
+	[OP_cublasRotgEx - 1280] = run_cublasRotgEx,
+	[OP_cublasSrotm_v2 - 1280] = run_cublasSrotm_v2,
+	[OP_cublasDrotm_v2 - 1280] = run_cublasDrotm_v2,
+	[OP_cublasRotmEx - 1280] = run_cublasRotmEx,
+	[OP_cublasSrotmg_v2 - 1280] = run_cublasSrotmg_v2,
+	[OP_cublasDrotmg_v2 - 1280] = run_cublasDrotmg_v2,
+	[OP_cublasRotmgEx - 1280] = run_cublasRotmgEx,
+	[OP_cublasSgemv_v2 - 1280] = run_cublasSgemv_v2,
+	[OP_cublasDgemv_v2 - 1280] = run_cublasDgemv_v2,
+	[OP_cublasCgemv_v2 - 1280] = run_cublasCgemv_v2,
+	[OP_cublasZgemv_v2 - 1280] = run_cublasZgemv_v2,
+	[OP_cublasSgbmv_v2 - 1280] = run_cublasSgbmv_v2,
+	[OP_cublasDgbmv_v2 - 1280] = run_cublasDgbmv_v2,
+	[OP_cublasCgbmv_v2 - 1280] = run_cublasCgbmv_v2,
+	[OP_cublasZgbmv_v2 - 1280] = run_cublasZgbmv_v2,
+	[OP_cublasStrmv_v2 - 1280] = run_cublasStrmv_v2,
+	[OP_cublasDtrmv_v2 - 1280] = run_cublasDtrmv_v2,
+	[OP_cublasCtrmv_v2 - 1280] = run_cublasCtrmv_v2,
+	[OP_cublasZtrmv_v2 - 1280] = run_cublasZtrmv_v2,
+	[OP_cublasStbmv_v2 - 1280] = run_cublasStbmv_v2,
+	[OP_cublasDtbmv_v2 - 1280] = run_cublasDtbmv_v2,
+	[OP_cublasCtbmv_v2 - 1280] = run_cublasCtbmv_v2,
+	[OP_cublasZtbmv_v2 - 1280] = run_cublasZtbmv_v2,
+	[OP_cublasStpmv_v2 - 1280] = run_cublasStpmv_v2,
+	[OP_cublasDtpmv_v2 - 1280] = run_cublasDtpmv_v2,
+	[OP_cublasCtpmv_v2 - 1280] = run_cublasCtpmv_v2,
+	[OP_cublasZtpmv_v2 - 1280] = run_cublasZtpmv_v2,
+	[OP_cublasStrsv_v2 - 1280] = run_cublasStrsv_v2,
+	[OP_cublasDtrsv_v2 - 1280] = run_cublasDtrsv_v2,
+	[OP_cublasCtrsv_v2 - 1280] = run_cublasCtrsv_v2,
+	[OP_cublasZtrsv_v2 - 1280] = run_cublasZtrsv_v2,
+	[OP_cublasStpsv_v2 - 1280] = run_cublasStpsv_v2,
+	[OP_cublasDtpsv_v2 - 1280] = run_cublasDtpsv_v2,
+	[OP_cublasCtpsv_v2 - 1280] = run_cublasCtpsv_v2,
+	[OP_cublasZtpsv_v2 - 1280] = run_cublasZtpsv_v2,
+	[OP_cublasStbsv_v2 - 1280] = run_cublasStbsv_v2,
+	[OP_cublasDtbsv_v2 - 1280] = run_cublasDtbsv_v2,
+	[OP_cublasCtbsv_v2 - 1280] = run_cublasCtbsv_v2,
+	[OP_cublasZtbsv_v2 - 1280] = run_cublasZtbsv_v2,
+	[OP_cublasSsymv_v2 - 1280] = run_cublasSsymv_v2,
+	[OP_cublasDsymv_v2 - 1280] = run_cublasDsymv_v2,
+	[OP_cublasCsymv_v2 - 1280] = run_cublasCsymv_v2,
+	[OP_cublasZsymv_v2 - 1280] = run_cublasZsymv_v2,
+	[OP_cublasChemv_v2 - 1280] = run_cublasChemv_v2,
+	[OP_cublasZhemv_v2 - 1280] = run_cublasZhemv_v2,
+	[OP_cublasSsbmv_v2 - 1280] = run_cublasSsbmv_v2,
+	[OP_cublasDsbmv_v2 - 1280] = run_cublasDsbmv_v2,
+	[OP_cublasChbmv_v2 - 1280] = run_cublasChbmv_v2,
+	[OP_cublasZhbmv_v2 - 1280] = run_cublasZhbmv_v2,
+	[OP_cublasSspmv_v2 - 1280] = run_cublasSspmv_v2,
+	[OP_cublasDspmv_v2 - 1280] = run_cublasDspmv_v2,
+	[OP_cublasChpmv_v2 - 1280] = run_cublasChpmv_v2,
+	[OP_cublasZhpmv_v2 - 1280] = run_cublasZhpmv_v2,
+	[OP_cublasSger_v2 - 1280] = run_cublasSger_v2,
+	[OP_cublasDger_v2 - 1280] = run_cublasDger_v2,
+	[OP_cublasCgeru_v2 - 1280] = run_cublasCgeru_v2,
+	[OP_cublasCgerc_v2 - 1280] = run_cublasCgerc_v2,
+	[OP_cublasZgeru_v2 - 1280] = run_cublasZgeru_v2,
+	[OP_cublasZgerc_v2 - 1280] = run_cublasZgerc_v2,
+	[OP_cublasSsyr_v2 - 1280] = run_cublasSsyr_v2,
+	[OP_cublasDsyr_v2 - 1280] = run_cublasDsyr_v2,
+	[OP_cublasCsyr_v2 - 1280] = run_cublasCsyr_v2,
+	[OP_cublasZsyr_v2 - 1280] = run_cublasZsyr_v2,
+	[OP_cublasCher_v2 - 1280] = run_cublasCher_v2,
+	[OP_cublasZher_v2 - 1280] = run_cublasZher_v2,
+	[OP_cublasSspr_v2 - 1280] = run_cublasSspr_v2,
+	[OP_cublasDspr_v2 - 1280] = run_cublasDspr_v2,
+	[OP_cublasChpr_v2 - 1280] = run_cublasChpr_v2,
+	[OP_cublasZhpr_v2 - 1280] = run_cublasZhpr_v2,
+	[OP_cublasSsyr2_v2 - 1280] = run_cublasSsyr2_v2,
+	[OP_cublasDsyr2_v2 - 1280] = run_cublasDsyr2_v2,
+	[OP_cublasCsyr2_v2 - 1280] = run_cublasCsyr2_v2,
+	[OP_cublasZsyr2_v2 - 1280] = run_cublasZsyr2_v2,
+	[OP_cublasCher2_v2 - 1280] = run_cublasCher2_v2,
+	[OP_cublasZher2_v2 - 1280] = run_cublasZher2_v2,
+	[OP_cublasSspr2_v2 - 1280] = run_cublasSspr2_v2,
+	[OP_cublasDspr2_v2 - 1280] = run_cublasDspr2_v2,
+	[OP_cublasChpr2_v2 - 1280] = run_cublasChpr2_v2,
+	[OP_cublasZhpr2_v2 - 1280] = run_cublasZhpr2_v2,
+	[OP_cublasSgemvBatched - 1280] = run_cublasSgemvBatched,
+	[OP_cublasDgemvBatched - 1280] = run_cublasDgemvBatched,
+	[OP_cublasCgemvBatched - 1280] = run_cublasCgemvBatched,
+	[OP_cublasZgemvBatched - 1280] = run_cublasZgemvBatched,
+	[OP_cublasHSHgemvBatched - 1280] = run_cublasHSHgemvBatched,
+	[OP_cublasHSSgemvBatched - 1280] = run_cublasHSSgemvBatched,
+	[OP_cublasTSTgemvBatched - 1280] = run_cublasTSTgemvBatched,
+	[OP_cublasTSSgemvBatched - 1280] = run_cublasTSSgemvBatched,
+	[OP_cublasSgemvStridedBatched - 1280] = run_cublasSgemvStridedBatched,
+	[OP_cublasDgemvStridedBatched - 1280] = run_cublasDgemvStridedBatched,
+	[OP_cublasCgemvStridedBatched - 1280] = run_cublasCgemvStridedBatched,
+	[OP_cublasZgemvStridedBatched - 1280] = run_cublasZgemvStridedBatched,
+	[OP_cublasHSHgemvStridedBatched - 1280] = run_cublasHSHgemvStridedBatched,
+	[OP_cublasHSSgemvStridedBatched - 1280] = run_cublasHSSgemvStridedBatched,
+	[OP_cublasTSTgemvStridedBatched - 1280] = run_cublasTSTgemvStridedBatched,
+	[OP_cublasTSSgemvStridedBatched - 1280] = run_cublasTSSgemvStridedBatched,
+	[OP_cublasSgemm_v2 - 1280] = run_cublasSgemm_v2,
+	[OP_cublasDgemm_v2 - 1280] = run_cublasDgemm_v2,
+	[OP_cublasCgemm_v2 - 1280] = run_cublasCgemm_v2,
+	[OP_cublasCgemm3m - 1280] = run_cublasCgemm3m,
+	[OP_cublasCgemm3mEx - 1280] = run_cublasCgemm3mEx,
+	[OP_cublasZgemm_v2 - 1280] = run_cublasZgemm_v2,
+	[OP_cublasZgemm3m - 1280] = run_cublasZgemm3m,
+	[OP_cublasHgemm - 1280] = run_cublasHgemm,
+	[OP_cublasSgemmEx - 1280] = run_cublasSgemmEx,
+	[OP_cublasGemmEx - 1280] = run_cublasGemmEx,
+	[OP_cublasCgemmEx - 1280] = run_cublasCgemmEx,
+	[OP_cublasSsyrk_v2 - 1280] = run_cublasSsyrk_v2,
+	[OP_cublasDsyrk_v2 - 1280] = run_cublasDsyrk_v2,
+	[OP_cublasCsyrk_v2 - 1280] = run_cublasCsyrk_v2,
+	[OP_cublasZsyrk_v2 - 1280] = run_cublasZsyrk_v2,
+	[OP_cublasCsyrkEx - 1280] = run_cublasCsyrkEx,
+	[OP_cublasCsyrk3mEx - 1280] = run_cublasCsyrk3mEx,
+	[OP_cublasCherk_v2 - 1280] = run_cublasCherk_v2,
+	[OP_cublasZherk_v2 - 1280] = run_cublasZherk_v2,
+	[OP_cublasCherkEx - 1280] = run_cublasCherkEx,
+	[OP_cublasCherk3mEx - 1280] = run_cublasCherk3mEx,
+	[OP_cublasSsyr2k_v2 - 1280] = run_cublasSsyr2k_v2,
+	[OP_cublasDsyr2k_v2 - 1280] = run_cublasDsyr2k_v2,
+	[OP_cublasCsyr2k_v2 - 1280] = run_cublasCsyr2k_v2,
+	[OP_cublasZsyr2k_v2 - 1280] = run_cublasZsyr2k_v2,
+	[OP_cublasCher2k_v2 - 1280] = run_cublasCher2k_v2,
+	[OP_cublasZher2k_v2 - 1280] = run_cublasZher2k_v2,
+	[OP_cublasSsyrkx - 1280] = run_cublasSsyrkx,
+	[OP_cublasDsyrkx - 1280] = run_cublasDsyrkx,
+	[OP_cublasCsyrkx - 1280] = run_cublasCsyrkx,
+	[OP_cublasZsyrkx - 1280] = run_cublasZsyrkx,
+	[OP_cublasCherkx - 1280] = run_cublasCherkx,
+	[OP_cublasZherkx - 1280] = run_cublasZherkx,
+	[OP_cublasSsymm_v2 - 1280] = run_cublasSsymm_v2,
+	[OP_cublasDsymm_v2 - 1280] = run_cublasDsymm_v2,
+	[OP_cublasCsymm_v2 - 1280] = run_cublasCsymm_v2,
+	[OP_cublasZsymm_v2 - 1280] = run_cublasZsymm_v2,
+	[OP_cublasChemm_v2 - 1280] = run_cublasChemm_v2,
+	[OP_cublasZhemm_v2 - 1280] = run_cublasZhemm_v2,
+	[OP_cublasStrsm_v2 - 1280] = run_cublasStrsm_v2,
+	[OP_cublasDtrsm_v2 - 1280] = run_cublasDtrsm_v2,
+	[OP_cublasCtrsm_v2 - 1280] = run_cublasCtrsm_v2,
+	[OP_cublasZtrsm_v2 - 1280] = run_cublasZtrsm_v2,
+	[OP_cublasStrmm_v2 - 1280] = run_cublasStrmm_v2,
+	[OP_cublasDtrmm_v2 - 1280] = run_cublasDtrmm_v2,
+	[OP_cublasCtrmm_v2 - 1280] = run_cublasCtrmm_v2,
+	[OP_cublasZtrmm_v2 - 1280] = run_cublasZtrmm_v2,
+	[OP_cublasHgemmBatched - 1280] = run_cublasHgemmBatched,
+	[OP_cublasSgemmBatched - 1280] = run_cublasSgemmBatched,
+	[OP_cublasDgemmBatched - 1280] = run_cublasDgemmBatched,
+	[OP_cublasCgemmBatched - 1280] = run_cublasCgemmBatched,
+	[OP_cublasCgemm3mBatched - 1280] = run_cublasCgemm3mBatched,
+	[OP_cublasZgemmBatched - 1280] = run_cublasZgemmBatched,
+	[OP_cublasHgemmStridedBatched - 1280] = run_cublasHgemmStridedBatched,
+	[OP_cublasSgemmStridedBatched - 1280] = run_cublasSgemmStridedBatched,
+	[OP_cublasDgemmStridedBatched - 1280] = run_cublasDgemmStridedBatched,
+	[OP_cublasCgemmStridedBatched - 1280] = run_cublasCgemmStridedBatched,
+	[OP_cublasCgemm3mStridedBatched - 1280] = run_cublasCgemm3mStridedBatched,
+	[OP_cublasZgemmStridedBatched - 1280] = run_cublasZgemmStridedBatched,
+	[OP_cublasGemmBatchedEx - 1280] = run_cublasGemmBatchedEx,
+	[OP_cublasGemmStridedBatchedEx - 1280] = run_cublasGemmStridedBatchedEx,
+	[OP_cublasSgeam - 1280] = run_cublasSgeam,
+	[OP_cublasDgeam - 1280] = run_cublasDgeam,
+	[OP_cublasCgeam - 1280] = run_cublasCgeam,
+	[OP_cublasZgeam - 1280] = run_cublasZgeam,
+	[OP_cublasStrsmBatched - 1280] = run_cublasStrsmBatched,
+	[OP_cublasDtrsmBatched - 1280] = run_cublasDtrsmBatched,
+	[OP_cublasCtrsmBatched - 1280] = run_cublasCtrsmBatched,
+	[OP_cublasZtrsmBatched - 1280] = run_cublasZtrsmBatched,
+	[OP_cublasSdgmm - 1280] = run_cublasSdgmm,
+	[OP_cublasDdgmm - 1280] = run_cublasDdgmm,
+	[OP_cublasCdgmm - 1280] = run_cublasCdgmm,
+	[OP_cublasZdgmm - 1280] = run_cublasZdgmm,
+	[OP_cublasSmatinvBatched - 1280] = run_cublasSmatinvBatched,
+	[OP_cublasDmatinvBatched - 1280] = run_cublasDmatinvBatched,
+	[OP_cublasCmatinvBatched - 1280] = run_cublasCmatinvBatched,
+	[OP_cublasZmatinvBatched - 1280] = run_cublasZmatinvBatched,
+	[OP_cublasSgeqrfBatched - 1280] = run_cublasSgeqrfBatched,
+	[OP_cublasDgeqrfBatched - 1280] = run_cublasDgeqrfBatched,
+	[OP_cublasCgeqrfBatched - 1280] = run_cublasCgeqrfBatched,
+	[OP_cublasZgeqrfBatched - 1280] = run_cublasZgeqrfBatched,
+	[OP_cublasSgelsBatched - 1280] = run_cublasSgelsBatched,
+	[OP_cublasDgelsBatched - 1280] = run_cublasDgelsBatched,
+	[OP_cublasCgelsBatched - 1280] = run_cublasCgelsBatched,
+	[OP_cublasZgelsBatched - 1280] = run_cublasZgelsBatched,
+	[OP_cublasStpttr - 1280] = run_cublasStpttr,
+	[OP_cublasDtpttr - 1280] = run_cublasDtpttr,
+	[OP_cublasCtpttr - 1280] = run_cublasCtpttr,
+	[OP_cublasZtpttr - 1280] = run_cublasZtpttr,
+	[OP_cublasStrttp - 1280] = run_cublasStrttp,
+	[OP_cublasDtrttp - 1280] = run_cublasDtrttp,
+	[OP_cublasCtrttp - 1280] = run_cublasCtrttp,
+	[OP_cublasZtrttp - 1280] = run_cublasZtrttp,
+	[OP_cublasSgetrfBatched - 1280] = run_cublasSgetrfBatched,
+	[OP_cublasDgetrfBatched - 1280] = run_cublasDgetrfBatched,
+	[OP_cublasCgetrfBatched - 1280] = run_cublasCgetrfBatched,
+	[OP_cublasZgetrfBatched - 1280] = run_cublasZgetrfBatched,
+	[OP_cublasSgetriBatched - 1280] = run_cublasSgetriBatched,
+	[OP_cublasDgetriBatched - 1280] = run_cublasDgetriBatched,
+	[OP_cublasCgetriBatched - 1280] = run_cublasCgetriBatched,
+	[OP_cublasZgetriBatched - 1280] = run_cublasZgetriBatched,
+	[OP_cublasSgetrsBatched - 1280] = run_cublasSgetrsBatched,
+	[OP_cublasDgetrsBatched - 1280] = run_cublasDgetrsBatched,
+	[OP_cublasCgetrsBatched - 1280] = run_cublasCgetrsBatched,
+	[OP_cublasZgetrsBatched - 1280] = run_cublasZgetrsBatched,
+	[OP_cublasUint8gemmBias - 1280] = run_cublasUint8gemmBias,
+	[OP_cublasSetEmulationStrategy - 1280] = run_cublasSetEmulationStrategy,
+	[OP_cublasSetEmulationSpecialValuesSupport - 1280] =
+		run_cublasSetEmulationSpecialValuesSupport,
+	[OP_cublasSetFixedPointEmulationMantissaControl - 1280] =
+		run_cublasSetFixedPointEmulationMantissaControl,
+	[OP_cublasSetFixedPointEmulationMaxMantissaBitCount - 1280] =
+		run_cublasSetFixedPointEmulationMaxMantissaBitCount,
+	[OP_cublasSetFixedPointEmulationMantissaBitOffset - 1280] =
+		run_cublasSetFixedPointEmulationMantissaBitOffset,
+	[OP_cublasSetFixedPointEmulationMantissaBitCountPointer - 1280] =
+		run_cublasSetFixedPointEmulationMantissaBitCountPointer,
+};
+
+static CUresult serve_items(struct worker *w, struct request *r)
+{
+	return library_serve(w, r, &cublas_plain, runs[r->header.op - 1280]);
 }
 
 static const struct serve_entry entries[] = {
-	[OP_cublasNrm2Ex - 1280] = {OP_cublasNrm2Ex, sizeof(struct wire_cublasNrm2Ex),
-		sizeof(struct wire_cublasNrm2Ex_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasNrm2Ex, "cublasNrm2Ex"},
-	[OP_cublasSnrm2_v2 - 1280] = {OP_cublasSnrm2_v2, sizeof(struct wire_cublasSnrm2_v2),
-		sizeof(struct wire_cublasSnrm2_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSnrm2_v2, "cublasSnrm2_v2"},
-	[OP_cublasDnrm2_v2 - 1280] = {OP_cublasDnrm2_v2, sizeof(struct wire_cublasDnrm2_v2),
-		sizeof(struct wire_cublasDnrm2_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDnrm2_v2, "cublasDnrm2_v2"},
-	[OP_cublasScnrm2_v2 - 1280] = {OP_cublasScnrm2_v2, sizeof(struct wire_cublasScnrm2_v2),
-		sizeof(struct wire_cublasScnrm2_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasScnrm2_v2, "cublasScnrm2_v2"},
-	[OP_cublasDznrm2_v2 - 1280] = {OP_cublasDznrm2_v2, sizeof(struct wire_cublasDznrm2_v2),
-		sizeof(struct wire_cublasDznrm2_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDznrm2_v2, "cublasDznrm2_v2"},
-	[OP_cublasDotEx - 1280] = {OP_cublasDotEx, sizeof(struct wire_cublasDotEx),
-		sizeof(struct wire_cublasDotEx_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDotEx, "cublasDotEx"},
-	[OP_cublasDotcEx - 1280] = {OP_cublasDotcEx, sizeof(struct wire_cublasDotcEx),
-		sizeof(struct wire_cublasDotcEx_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDotcEx, "cublasDotcEx"},
-	[OP_cublasSdot_v2 - 1280] = {OP_cublasSdot_v2, sizeof(struct wire_cublasSdot_v2),
-		sizeof(struct wire_cublasSdot_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSdot_v2, "cublasSdot_v2"},
-	[OP_cublasDdot_v2 - 1280] = {OP_cublasDdot_v2, sizeof(struct wire_cublasDdot_v2),
-		sizeof(struct wire_cublasDdot_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDdot_v2, "cublasDdot_v2"},
-	[OP_cublasCdotu_v2 - 1280] = {OP_cublasCdotu_v2, sizeof(struct wire_cublasCdotu_v2),
-		sizeof(struct wire_cublasCdotu_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasCdotu_v2, "cublasCdotu_v2"},
-	[OP_cublasCdotc_v2 - 1280] = {OP_cublasCdotc_v2, sizeof(struct wire_cublasCdotc_v2),
-		sizeof(struct wire_cublasCdotc_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasCdotc_v2, "cublasCdotc_v2"},
-	[OP_cublasZdotu_v2 - 1280] = {OP_cublasZdotu_v2, sizeof(struct wire_cublasZdotu_v2),
-		sizeof(struct wire_cublasZdotu_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasZdotu_v2, "cublasZdotu_v2"},
-	[OP_cublasZdotc_v2 - 1280] = {OP_cublasZdotc_v2, sizeof(struct wire_cublasZdotc_v2),
-		sizeof(struct wire_cublasZdotc_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasZdotc_v2, "cublasZdotc_v2"},
-	[OP_cublasScalEx - 1280] = {OP_cublasScalEx, sizeof(struct wire_cublasScalEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasScalEx,
-		"cublasScalEx"},
-	[OP_cublasSscal_v2 - 1280] = {OP_cublasSscal_v2, sizeof(struct wire_cublasSscal_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSscal_v2,
-		"cublasSscal_v2"},
-	[OP_cublasDscal_v2 - 1280] = {OP_cublasDscal_v2, sizeof(struct wire_cublasDscal_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDscal_v2,
-		"cublasDscal_v2"},
-	[OP_cublasCscal_v2 - 1280] = {OP_cublasCscal_v2, sizeof(struct wire_cublasCscal_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCscal_v2,
-		"cublasCscal_v2"},
-	[OP_cublasCsscal_v2 - 1280] = {OP_cublasCsscal_v2, sizeof(struct wire_cublasCsscal_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsscal_v2,
-		"cublasCsscal_v2"},
-	[OP_cublasZscal_v2 - 1280] = {OP_cublasZscal_v2, sizeof(struct wire_cublasZscal_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZscal_v2,
-		"cublasZscal_v2"},
-	[OP_cublasZdscal_v2 - 1280] = {OP_cublasZdscal_v2, sizeof(struct wire_cublasZdscal_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZdscal_v2,
-		"cublasZdscal_v2"},
-	[OP_cublasAxpyEx - 1280] = {OP_cublasAxpyEx, sizeof(struct wire_cublasAxpyEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasAxpyEx,
-		"cublasAxpyEx"},
-	[OP_cublasSaxpy_v2 - 1280] = {OP_cublasSaxpy_v2, sizeof(struct wire_cublasSaxpy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSaxpy_v2,
-		"cublasSaxpy_v2"},
-	[OP_cublasDaxpy_v2 - 1280] = {OP_cublasDaxpy_v2, sizeof(struct wire_cublasDaxpy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDaxpy_v2,
-		"cublasDaxpy_v2"},
-	[OP_cublasCaxpy_v2 - 1280] = {OP_cublasCaxpy_v2, sizeof(struct wire_cublasCaxpy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCaxpy_v2,
-		"cublasCaxpy_v2"},
-	[OP_cublasZaxpy_v2 - 1280] = {OP_cublasZaxpy_v2, sizeof(struct wire_cublasZaxpy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZaxpy_v2,
-		"cublasZaxpy_v2"},
-	[OP_cublasCopyEx - 1280] = {OP_cublasCopyEx, sizeof(struct wire_cublasCopyEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCopyEx,
-		"cublasCopyEx"},
-	[OP_cublasScopy_v2 - 1280] = {OP_cublasScopy_v2, sizeof(struct wire_cublasScopy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasScopy_v2,
-		"cublasScopy_v2"},
-	[OP_cublasDcopy_v2 - 1280] = {OP_cublasDcopy_v2, sizeof(struct wire_cublasDcopy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDcopy_v2,
-		"cublasDcopy_v2"},
-	[OP_cublasCcopy_v2 - 1280] = {OP_cublasCcopy_v2, sizeof(struct wire_cublasCcopy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCcopy_v2,
-		"cublasCcopy_v2"},
-	[OP_cublasZcopy_v2 - 1280] = {OP_cublasZcopy_v2, sizeof(struct wire_cublasZcopy_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZcopy_v2,
-		"cublasZcopy_v2"},
-	[OP_cublasSswap_v2 - 1280] = {OP_cublasSswap_v2, sizeof(struct wire_cublasSswap_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSswap_v2,
-		"cublasSswap_v2"},
-	[OP_cublasDswap_v2 - 1280] = {OP_cublasDswap_v2, sizeof(struct wire_cublasDswap_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDswap_v2,
-		"cublasDswap_v2"},
-	[OP_cublasCswap_v2 - 1280] = {OP_cublasCswap_v2, sizeof(struct wire_cublasCswap_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCswap_v2,
-		"cublasCswap_v2"},
-	[OP_cublasZswap_v2 - 1280] = {OP_cublasZswap_v2, sizeof(struct wire_cublasZswap_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZswap_v2,
-		"cublasZswap_v2"},
-	[OP_cublasSwapEx - 1280] = {OP_cublasSwapEx, sizeof(struct wire_cublasSwapEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSwapEx,
-		"cublasSwapEx"},
-	[OP_cublasIsamax_v2 - 1280] = {OP_cublasIsamax_v2, sizeof(struct wire_cublasIsamax_v2),
-		sizeof(struct wire_cublasIsamax_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIsamax_v2, "cublasIsamax_v2"},
-	[OP_cublasIdamax_v2 - 1280] = {OP_cublasIdamax_v2, sizeof(struct wire_cublasIdamax_v2),
-		sizeof(struct wire_cublasIdamax_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIdamax_v2, "cublasIdamax_v2"},
-	[OP_cublasIcamax_v2 - 1280] = {OP_cublasIcamax_v2, sizeof(struct wire_cublasIcamax_v2),
-		sizeof(struct wire_cublasIcamax_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIcamax_v2, "cublasIcamax_v2"},
-	[OP_cublasIzamax_v2 - 1280] = {OP_cublasIzamax_v2, sizeof(struct wire_cublasIzamax_v2),
-		sizeof(struct wire_cublasIzamax_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIzamax_v2, "cublasIzamax_v2"},
-	[OP_cublasIamaxEx - 1280] = {OP_cublasIamaxEx, sizeof(struct wire_cublasIamaxEx),
-		sizeof(struct wire_cublasIamaxEx_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIamaxEx, "cublasIamaxEx"},
-	[OP_cublasIsamin_v2 - 1280] = {OP_cublasIsamin_v2, sizeof(struct wire_cublasIsamin_v2),
-		sizeof(struct wire_cublasIsamin_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIsamin_v2, "cublasIsamin_v2"},
-	[OP_cublasIdamin_v2 - 1280] = {OP_cublasIdamin_v2, sizeof(struct wire_cublasIdamin_v2),
-		sizeof(struct wire_cublasIdamin_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIdamin_v2, "cublasIdamin_v2"},
-	[OP_cublasIcamin_v2 - 1280] = {OP_cublasIcamin_v2, sizeof(struct wire_cublasIcamin_v2),
-		sizeof(struct wire_cublasIcamin_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIcamin_v2, "cublasIcamin_v2"},
-	[OP_cublasIzamin_v2 - 1280] = {OP_cublasIzamin_v2, sizeof(struct wire_cublasIzamin_v2),
-		sizeof(struct wire_cublasIzamin_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIzamin_v2, "cublasIzamin_v2"},
-	[OP_cublasIaminEx - 1280] = {OP_cublasIaminEx, sizeof(struct wire_cublasIaminEx),
-		sizeof(struct wire_cublasIaminEx_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasIaminEx, "cublasIaminEx"},
-	[OP_cublasAsumEx - 1280] = {OP_cublasAsumEx, sizeof(struct wire_cublasAsumEx),
-		sizeof(struct wire_cublasAsumEx_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasAsumEx, "cublasAsumEx"},
-	[OP_cublasSasum_v2 - 1280] = {OP_cublasSasum_v2, sizeof(struct wire_cublasSasum_v2),
-		sizeof(struct wire_cublasSasum_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSasum_v2, "cublasSasum_v2"},
-	[OP_cublasDasum_v2 - 1280] = {OP_cublasDasum_v2, sizeof(struct wire_cublasDasum_v2),
-		sizeof(struct wire_cublasDasum_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDasum_v2, "cublasDasum_v2"},
-	[OP_cublasScasum_v2 - 1280] = {OP_cublasScasum_v2, sizeof(struct wire_cublasScasum_v2),
-		sizeof(struct wire_cublasScasum_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasScasum_v2, "cublasScasum_v2"},
-	[OP_cublasDzasum_v2 - 1280] = {OP_cublasDzasum_v2, sizeof(struct wire_cublasDzasum_v2),
-		sizeof(struct wire_cublasDzasum_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDzasum_v2, "cublasDzasum_v2"},
-	[OP_cublasSrot_v2 - 1280] = {OP_cublasSrot_v2, sizeof(struct wire_cublasSrot_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSrot_v2,
-		"cublasSrot_v2"},
-	[OP_cublasDrot_v2 - 1280] = {OP_cublasDrot_v2, sizeof(struct wire_cublasDrot_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDrot_v2,
-		"cublasDrot_v2"},
-	[OP_cublasCrot_v2 - 1280] = {OP_cublasCrot_v2, sizeof(struct wire_cublasCrot_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCrot_v2,
-		"cublasCrot_v2"},
-	[OP_cublasCsrot_v2 - 1280] = {OP_cublasCsrot_v2, sizeof(struct wire_cublasCsrot_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsrot_v2,
-		"cublasCsrot_v2"},
-	[OP_cublasZrot_v2 - 1280] = {OP_cublasZrot_v2, sizeof(struct wire_cublasZrot_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZrot_v2,
-		"cublasZrot_v2"},
-	[OP_cublasZdrot_v2 - 1280] = {OP_cublasZdrot_v2, sizeof(struct wire_cublasZdrot_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZdrot_v2,
-		"cublasZdrot_v2"},
-	[OP_cublasRotEx - 1280] = {OP_cublasRotEx, sizeof(struct wire_cublasRotEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasRotEx,
-		"cublasRotEx"},
-	[OP_cublasSrotg_v2 - 1280] = {OP_cublasSrotg_v2, sizeof(struct wire_cublasSrotg_v2),
-		sizeof(struct wire_cublasSrotg_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSrotg_v2, "cublasSrotg_v2"},
-	[OP_cublasDrotg_v2 - 1280] = {OP_cublasDrotg_v2, sizeof(struct wire_cublasDrotg_v2),
-		sizeof(struct wire_cublasDrotg_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDrotg_v2, "cublasDrotg_v2"},
-	[OP_cublasCrotg_v2 - 1280] = {OP_cublasCrotg_v2, sizeof(struct wire_cublasCrotg_v2),
-		sizeof(struct wire_cublasCrotg_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasCrotg_v2, "cublasCrotg_v2"},
-	[OP_cublasZrotg_v2 - 1280] = {OP_cublasZrotg_v2, sizeof(struct wire_cublasZrotg_v2),
-		sizeof(struct wire_cublasZrotg_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasZrotg_v2, "cublasZrotg_v2"},
-	[OP_cublasRotgEx - 1280] = {OP_cublasRotgEx, sizeof(struct wire_cublasRotgEx),
-		sizeof(struct wire_cublasRotgEx_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasRotgEx, "cublasRotgEx"},
-	[OP_cublasSrotm_v2 - 1280] = {OP_cublasSrotm_v2, sizeof(struct wire_cublasSrotm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSrotm_v2,
-		"cublasSrotm_v2"},
-	[OP_cublasDrotm_v2 - 1280] = {OP_cublasDrotm_v2, sizeof(struct wire_cublasDrotm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDrotm_v2,
-		"cublasDrotm_v2"},
-	[OP_cublasRotmEx - 1280] = {OP_cublasRotmEx, sizeof(struct wire_cublasRotmEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasRotmEx,
-		"cublasRotmEx"},
-	[OP_cublasSrotmg_v2 - 1280] = {OP_cublasSrotmg_v2, sizeof(struct wire_cublasSrotmg_v2),
-		sizeof(struct wire_cublasSrotmg_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSrotmg_v2, "cublasSrotmg_v2"},
-	[OP_cublasDrotmg_v2 - 1280] = {OP_cublasDrotmg_v2, sizeof(struct wire_cublasDrotmg_v2),
-		sizeof(struct wire_cublasDrotmg_v2_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDrotmg_v2, "cublasDrotmg_v2"},
-	[OP_cublasRotmgEx - 1280] = {OP_cublasRotmgEx, sizeof(struct wire_cublasRotmgEx),
-		sizeof(struct wire_cublasRotmgEx_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasRotmgEx, "cublasRotmgEx"},
-	[OP_cublasSgemv_v2 - 1280] = {OP_cublasSgemv_v2, sizeof(struct wire_cublasSgemv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSgemv_v2,
-		"cublasSgemv_v2"},
-	[OP_cublasDgemv_v2 - 1280] = {OP_cublasDgemv_v2, sizeof(struct wire_cublasDgemv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDgemv_v2,
-		"cublasDgemv_v2"},
-	[OP_cublasCgemv_v2 - 1280] = {OP_cublasCgemv_v2, sizeof(struct wire_cublasCgemv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgemv_v2,
-		"cublasCgemv_v2"},
-	[OP_cublasZgemv_v2 - 1280] = {OP_cublasZgemv_v2, sizeof(struct wire_cublasZgemv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZgemv_v2,
-		"cublasZgemv_v2"},
-	[OP_cublasSgbmv_v2 - 1280] = {OP_cublasSgbmv_v2, sizeof(struct wire_cublasSgbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSgbmv_v2,
-		"cublasSgbmv_v2"},
-	[OP_cublasDgbmv_v2 - 1280] = {OP_cublasDgbmv_v2, sizeof(struct wire_cublasDgbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDgbmv_v2,
-		"cublasDgbmv_v2"},
-	[OP_cublasCgbmv_v2 - 1280] = {OP_cublasCgbmv_v2, sizeof(struct wire_cublasCgbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgbmv_v2,
-		"cublasCgbmv_v2"},
-	[OP_cublasZgbmv_v2 - 1280] = {OP_cublasZgbmv_v2, sizeof(struct wire_cublasZgbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZgbmv_v2,
-		"cublasZgbmv_v2"},
-	[OP_cublasStrmv_v2 - 1280] = {OP_cublasStrmv_v2, sizeof(struct wire_cublasStrmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStrmv_v2,
-		"cublasStrmv_v2"},
-	[OP_cublasDtrmv_v2 - 1280] = {OP_cublasDtrmv_v2, sizeof(struct wire_cublasDtrmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtrmv_v2,
-		"cublasDtrmv_v2"},
-	[OP_cublasCtrmv_v2 - 1280] = {OP_cublasCtrmv_v2, sizeof(struct wire_cublasCtrmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtrmv_v2,
-		"cublasCtrmv_v2"},
-	[OP_cublasZtrmv_v2 - 1280] = {OP_cublasZtrmv_v2, sizeof(struct wire_cublasZtrmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtrmv_v2,
-		"cublasZtrmv_v2"},
-	[OP_cublasStbmv_v2 - 1280] = {OP_cublasStbmv_v2, sizeof(struct wire_cublasStbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStbmv_v2,
-		"cublasStbmv_v2"},
-	[OP_cublasDtbmv_v2 - 1280] = {OP_cublasDtbmv_v2, sizeof(struct wire_cublasDtbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtbmv_v2,
-		"cublasDtbmv_v2"},
-	[OP_cublasCtbmv_v2 - 1280] = {OP_cublasCtbmv_v2, sizeof(struct wire_cublasCtbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtbmv_v2,
-		"cublasCtbmv_v2"},
-	[OP_cublasZtbmv_v2 - 1280] = {OP_cublasZtbmv_v2, sizeof(struct wire_cublasZtbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtbmv_v2,
-		"cublasZtbmv_v2"},
-	[OP_cublasStpmv_v2 - 1280] = {OP_cublasStpmv_v2, sizeof(struct wire_cublasStpmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStpmv_v2,
-		"cublasStpmv_v2"},
-	[OP_cublasDtpmv_v2 - 1280] = {OP_cublasDtpmv_v2, sizeof(struct wire_cublasDtpmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtpmv_v2,
-		"cublasDtpmv_v2"},
-	[OP_cublasCtpmv_v2 - 1280] = {OP_cublasCtpmv_v2, sizeof(struct wire_cublasCtpmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtpmv_v2,
-		"cublasCtpmv_v2"},
-	[OP_cublasZtpmv_v2 - 1280] = {OP_cublasZtpmv_v2, sizeof(struct wire_cublasZtpmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtpmv_v2,
-		"cublasZtpmv_v2"},
-	[OP_cublasStrsv_v2 - 1280] = {OP_cublasStrsv_v2, sizeof(struct wire_cublasStrsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStrsv_v2,
-		"cublasStrsv_v2"},
-	[OP_cublasDtrsv_v2 - 1280] = {OP_cublasDtrsv_v2, sizeof(struct wire_cublasDtrsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtrsv_v2,
-		"cublasDtrsv_v2"},
-	[OP_cublasCtrsv_v2 - 1280] = {OP_cublasCtrsv_v2, sizeof(struct wire_cublasCtrsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtrsv_v2,
-		"cublasCtrsv_v2"},
-	[OP_cublasZtrsv_v2 - 1280] = {OP_cublasZtrsv_v2, sizeof(struct wire_cublasZtrsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtrsv_v2,
-		"cublasZtrsv_v2"},
-	[OP_cublasStpsv_v2 - 1280] = {OP_cublasStpsv_v2, sizeof(struct wire_cublasStpsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStpsv_v2,
-		"cublasStpsv_v2"},
-	[OP_cublasDtpsv_v2 - 1280] = {OP_cublasDtpsv_v2, sizeof(struct wire_cublasDtpsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtpsv_v2,
-		"cublasDtpsv_v2"},
-	[OP_cublasCtpsv_v2 - 1280] = {OP_cublasCtpsv_v2, sizeof(struct wire_cublasCtpsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtpsv_v2,
-		"cublasCtpsv_v2"},
-	[OP_cublasZtpsv_v2 - 1280] = {OP_cublasZtpsv_v2, sizeof(struct wire_cublasZtpsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtpsv_v2,
-		"cublasZtpsv_v2"},
-	[OP_cublasStbsv_v2 - 1280] = {OP_cublasStbsv_v2, sizeof(struct wire_cublasStbsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStbsv_v2,
-		"cublasStbsv_v2"},
-	[OP_cublasDtbsv_v2 - 1280] = {OP_cublasDtbsv_v2, sizeof(struct wire_cublasDtbsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtbsv_v2,
-		"cublasDtbsv_v2"},
-	[OP_cublasCtbsv_v2 - 1280] = {OP_cublasCtbsv_v2, sizeof(struct wire_cublasCtbsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtbsv_v2,
-		"cublasCtbsv_v2"},
-	[OP_cublasZtbsv_v2 - 1280] = {OP_cublasZtbsv_v2, sizeof(struct wire_cublasZtbsv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtbsv_v2,
-		"cublasZtbsv_v2"},
-	[OP_cublasSsymv_v2 - 1280] = {OP_cublasSsymv_v2, sizeof(struct wire_cublasSsymv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsymv_v2,
-		"cublasSsymv_v2"},
-	[OP_cublasDsymv_v2 - 1280] = {OP_cublasDsymv_v2, sizeof(struct wire_cublasDsymv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsymv_v2,
-		"cublasDsymv_v2"},
-	[OP_cublasCsymv_v2 - 1280] = {OP_cublasCsymv_v2, sizeof(struct wire_cublasCsymv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsymv_v2,
-		"cublasCsymv_v2"},
-	[OP_cublasZsymv_v2 - 1280] = {OP_cublasZsymv_v2, sizeof(struct wire_cublasZsymv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZsymv_v2,
-		"cublasZsymv_v2"},
-	[OP_cublasChemv_v2 - 1280] = {OP_cublasChemv_v2, sizeof(struct wire_cublasChemv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasChemv_v2,
-		"cublasChemv_v2"},
-	[OP_cublasZhemv_v2 - 1280] = {OP_cublasZhemv_v2, sizeof(struct wire_cublasZhemv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZhemv_v2,
-		"cublasZhemv_v2"},
-	[OP_cublasSsbmv_v2 - 1280] = {OP_cublasSsbmv_v2, sizeof(struct wire_cublasSsbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsbmv_v2,
-		"cublasSsbmv_v2"},
-	[OP_cublasDsbmv_v2 - 1280] = {OP_cublasDsbmv_v2, sizeof(struct wire_cublasDsbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsbmv_v2,
-		"cublasDsbmv_v2"},
-	[OP_cublasChbmv_v2 - 1280] = {OP_cublasChbmv_v2, sizeof(struct wire_cublasChbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasChbmv_v2,
-		"cublasChbmv_v2"},
-	[OP_cublasZhbmv_v2 - 1280] = {OP_cublasZhbmv_v2, sizeof(struct wire_cublasZhbmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZhbmv_v2,
-		"cublasZhbmv_v2"},
-	[OP_cublasSspmv_v2 - 1280] = {OP_cublasSspmv_v2, sizeof(struct wire_cublasSspmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSspmv_v2,
-		"cublasSspmv_v2"},
-	[OP_cublasDspmv_v2 - 1280] = {OP_cublasDspmv_v2, sizeof(struct wire_cublasDspmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDspmv_v2,
-		"cublasDspmv_v2"},
-	[OP_cublasChpmv_v2 - 1280] = {OP_cublasChpmv_v2, sizeof(struct wire_cublasChpmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasChpmv_v2,
-		"cublasChpmv_v2"},
-	[OP_cublasZhpmv_v2 - 1280] = {OP_cublasZhpmv_v2, sizeof(struct wire_cublasZhpmv_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZhpmv_v2,
-		"cublasZhpmv_v2"},
-	[OP_cublasSger_v2 - 1280] = {OP_cublasSger_v2, sizeof(struct wire_cublasSger_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSger_v2,
-		"cublasSger_v2"},
-	[OP_cublasDger_v2 - 1280] = {OP_cublasDger_v2, sizeof(struct wire_cublasDger_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDger_v2,
-		"cublasDger_v2"},
-	[OP_cublasCgeru_v2 - 1280] = {OP_cublasCgeru_v2, sizeof(struct wire_cublasCgeru_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgeru_v2,
-		"cublasCgeru_v2"},
-	[OP_cublasCgerc_v2 - 1280] = {OP_cublasCgerc_v2, sizeof(struct wire_cublasCgerc_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgerc_v2,
-		"cublasCgerc_v2"},
-	[OP_cublasZgeru_v2 - 1280] = {OP_cublasZgeru_v2, sizeof(struct wire_cublasZgeru_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZgeru_v2,
-		"cublasZgeru_v2"},
-	[OP_cublasZgerc_v2 - 1280] = {OP_cublasZgerc_v2, sizeof(struct wire_cublasZgerc_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZgerc_v2,
-		"cublasZgerc_v2"},
-	[OP_cublasSsyr_v2 - 1280] = {OP_cublasSsyr_v2, sizeof(struct wire_cublasSsyr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsyr_v2,
-		"cublasSsyr_v2"},
-	[OP_cublasDsyr_v2 - 1280] = {OP_cublasDsyr_v2, sizeof(struct wire_cublasDsyr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsyr_v2,
-		"cublasDsyr_v2"},
-	[OP_cublasCsyr_v2 - 1280] = {OP_cublasCsyr_v2, sizeof(struct wire_cublasCsyr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsyr_v2,
-		"cublasCsyr_v2"},
-	[OP_cublasZsyr_v2 - 1280] = {OP_cublasZsyr_v2, sizeof(struct wire_cublasZsyr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZsyr_v2,
-		"cublasZsyr_v2"},
-	[OP_cublasCher_v2 - 1280] = {OP_cublasCher_v2, sizeof(struct wire_cublasCher_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCher_v2,
-		"cublasCher_v2"},
-	[OP_cublasZher_v2 - 1280] = {OP_cublasZher_v2, sizeof(struct wire_cublasZher_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZher_v2,
-		"cublasZher_v2"},
-	[OP_cublasSspr_v2 - 1280] = {OP_cublasSspr_v2, sizeof(struct wire_cublasSspr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSspr_v2,
-		"cublasSspr_v2"},
-	[OP_cublasDspr_v2 - 1280] = {OP_cublasDspr_v2, sizeof(struct wire_cublasDspr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDspr_v2,
-		"cublasDspr_v2"},
-	[OP_cublasChpr_v2 - 1280] = {OP_cublasChpr_v2, sizeof(struct wire_cublasChpr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasChpr_v2,
-		"cublasChpr_v2"},
-	[OP_cublasZhpr_v2 - 1280] = {OP_cublasZhpr_v2, sizeof(struct wire_cublasZhpr_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZhpr_v2,
-		"cublasZhpr_v2"},
-	[OP_cublasSsyr2_v2 - 1280] = {OP_cublasSsyr2_v2, sizeof(struct wire_cublasSsyr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsyr2_v2,
-		"cublasSsyr2_v2"},
-	[OP_cublasDsyr2_v2 - 1280] = {OP_cublasDsyr2_v2, sizeof(struct wire_cublasDsyr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsyr2_v2,
-		"cublasDsyr2_v2"},
-	[OP_cublasCsyr2_v2 - 1280] = {OP_cublasCsyr2_v2, sizeof(struct wire_cublasCsyr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsyr2_v2,
-		"cublasCsyr2_v2"},
-	[OP_cublasZsyr2_v2 - 1280] = {OP_cublasZsyr2_v2, sizeof(struct wire_cublasZsyr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZsyr2_v2,
-		"cublasZsyr2_v2"},
-	[OP_cublasCher2_v2 - 1280] = {OP_cublasCher2_v2, sizeof(struct wire_cublasCher2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCher2_v2,
-		"cublasCher2_v2"},
-	[OP_cublasZher2_v2 - 1280] = {OP_cublasZher2_v2, sizeof(struct wire_cublasZher2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZher2_v2,
-		"cublasZher2_v2"},
-	[OP_cublasSspr2_v2 - 1280] = {OP_cublasSspr2_v2, sizeof(struct wire_cublasSspr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSspr2_v2,
-		"cublasSspr2_v2"},
-	[OP_cublasDspr2_v2 - 1280] = {OP_cublasDspr2_v2, sizeof(struct wire_cublasDspr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDspr2_v2,
-		"cublasDspr2_v2"},
-	[OP_cublasChpr2_v2 - 1280] = {OP_cublasChpr2_v2, sizeof(struct wire_cublasChpr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasChpr2_v2,
-		"cublasChpr2_v2"},
-	[OP_cublasZhpr2_v2 - 1280] = {OP_cublasZhpr2_v2, sizeof(struct wire_cublasZhpr2_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZhpr2_v2,
-		"cublasZhpr2_v2"},
-	[OP_cublasSgemvBatched - 1280] = {OP_cublasSgemvBatched,
-		sizeof(struct wire_cublasSgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasSgemvBatched, "cublasSgemvBatched"},
-	[OP_cublasDgemvBatched - 1280] = {OP_cublasDgemvBatched,
-		sizeof(struct wire_cublasDgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDgemvBatched, "cublasDgemvBatched"},
-	[OP_cublasCgemvBatched - 1280] = {OP_cublasCgemvBatched,
-		sizeof(struct wire_cublasCgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgemvBatched, "cublasCgemvBatched"},
-	[OP_cublasZgemvBatched - 1280] = {OP_cublasZgemvBatched,
-		sizeof(struct wire_cublasZgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZgemvBatched, "cublasZgemvBatched"},
+	[OP_cublasNrm2Ex - 1280] = {OP_cublasNrm2Ex, sizeof(struct library_body),
+		LIBRARY_ANSWER(2), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasNrm2Ex"},
+	[OP_cublasSnrm2_v2 - 1280] = {OP_cublasSnrm2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSnrm2_v2"},
+	[OP_cublasDnrm2_v2 - 1280] = {OP_cublasDnrm2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDnrm2_v2"},
+	[OP_cublasScnrm2_v2 - 1280] = {OP_cublasScnrm2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasScnrm2_v2"},
+	[OP_cublasDznrm2_v2 - 1280] = {OP_cublasDznrm2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDznrm2_v2"},
+	[OP_cublasDotEx - 1280] = {OP_cublasDotEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(2), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDotEx"},
+	[OP_cublasDotcEx - 1280] = {OP_cublasDotcEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(2), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDotcEx"},
+	[OP_cublasSdot_v2 - 1280] = {OP_cublasSdot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSdot_v2"},
+	[OP_cublasDdot_v2 - 1280] = {OP_cublasDdot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDdot_v2"},
+	[OP_cublasCdotu_v2 - 1280] = {OP_cublasCdotu_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCdotu_v2"},
+	[OP_cublasCdotc_v2 - 1280] = {OP_cublasCdotc_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCdotc_v2"},
+	[OP_cublasZdotu_v2 - 1280] = {OP_cublasZdotu_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(2), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZdotu_v2"},
+	[OP_cublasZdotc_v2 - 1280] = {OP_cublasZdotc_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(2), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZdotc_v2"},
+	[OP_cublasScalEx - 1280] = {OP_cublasScalEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasScalEx"},
+	[OP_cublasSscal_v2 - 1280] = {OP_cublasSscal_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSscal_v2"},
+	[OP_cublasDscal_v2 - 1280] = {OP_cublasDscal_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDscal_v2"},
+	[OP_cublasCscal_v2 - 1280] = {OP_cublasCscal_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCscal_v2"},
+	[OP_cublasCsscal_v2 - 1280] = {OP_cublasCsscal_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsscal_v2"},
+	[OP_cublasZscal_v2 - 1280] = {OP_cublasZscal_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZscal_v2"},
+	[OP_cublasZdscal_v2 - 1280] = {OP_cublasZdscal_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZdscal_v2"},
+	[OP_cublasAxpyEx - 1280] = {OP_cublasAxpyEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasAxpyEx"},
+	[OP_cublasSaxpy_v2 - 1280] = {OP_cublasSaxpy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSaxpy_v2"},
+	[OP_cublasDaxpy_v2 - 1280] = {OP_cublasDaxpy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDaxpy_v2"},
+	[OP_cublasCaxpy_v2 - 1280] = {OP_cublasCaxpy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCaxpy_v2"},
+	[OP_cublasZaxpy_v2 - 1280] = {OP_cublasZaxpy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZaxpy_v2"},
+	[OP_cublasCopyEx - 1280] = {OP_cublasCopyEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCopyEx"},
+	[OP_cublasScopy_v2 - 1280] = {OP_cublasScopy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasScopy_v2"},
+	[OP_cublasDcopy_v2 - 1280] = {OP_cublasDcopy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDcopy_v2"},
+	[OP_cublasCcopy_v2 - 1280] = {OP_cublasCcopy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCcopy_v2"},
+	[OP_cublasZcopy_v2 - 1280] = {OP_cublasZcopy_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZcopy_v2"},
+	[OP_cublasSswap_v2 - 1280] = {OP_cublasSswap_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSswap_v2"},
+	[OP_cublasDswap_v2 - 1280] = {OP_cublasDswap_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDswap_v2"},
+	[OP_cublasCswap_v2 - 1280] = {OP_cublasCswap_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCswap_v2"},
+	[OP_cublasZswap_v2 - 1280] = {OP_cublasZswap_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZswap_v2"},
+	[OP_cublasSwapEx - 1280] = {OP_cublasSwapEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSwapEx"},
+	[OP_cublasIsamax_v2 - 1280] = {OP_cublasIsamax_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIsamax_v2"},
+	[OP_cublasIdamax_v2 - 1280] = {OP_cublasIdamax_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIdamax_v2"},
+	[OP_cublasIcamax_v2 - 1280] = {OP_cublasIcamax_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIcamax_v2"},
+	[OP_cublasIzamax_v2 - 1280] = {OP_cublasIzamax_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIzamax_v2"},
+	[OP_cublasIamaxEx - 1280] = {OP_cublasIamaxEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIamaxEx"},
+	[OP_cublasIsamin_v2 - 1280] = {OP_cublasIsamin_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIsamin_v2"},
+	[OP_cublasIdamin_v2 - 1280] = {OP_cublasIdamin_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIdamin_v2"},
+	[OP_cublasIcamin_v2 - 1280] = {OP_cublasIcamin_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIcamin_v2"},
+	[OP_cublasIzamin_v2 - 1280] = {OP_cublasIzamin_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIzamin_v2"},
+	[OP_cublasIaminEx - 1280] = {OP_cublasIaminEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasIaminEx"},
+	[OP_cublasAsumEx - 1280] = {OP_cublasAsumEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(2), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasAsumEx"},
+	[OP_cublasSasum_v2 - 1280] = {OP_cublasSasum_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSasum_v2"},
+	[OP_cublasDasum_v2 - 1280] = {OP_cublasDasum_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDasum_v2"},
+	[OP_cublasScasum_v2 - 1280] = {OP_cublasScasum_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasScasum_v2"},
+	[OP_cublasDzasum_v2 - 1280] = {OP_cublasDzasum_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDzasum_v2"},
+	[OP_cublasSrot_v2 - 1280] = {OP_cublasSrot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSrot_v2"},
+	[OP_cublasDrot_v2 - 1280] = {OP_cublasDrot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDrot_v2"},
+	[OP_cublasCrot_v2 - 1280] = {OP_cublasCrot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCrot_v2"},
+	[OP_cublasCsrot_v2 - 1280] = {OP_cublasCsrot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsrot_v2"},
+	[OP_cublasZrot_v2 - 1280] = {OP_cublasZrot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZrot_v2"},
+	[OP_cublasZdrot_v2 - 1280] = {OP_cublasZdrot_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZdrot_v2"},
+	[OP_cublasRotEx - 1280] = {OP_cublasRotEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasRotEx"},
+	[OP_cublasSrotg_v2 - 1280] = {OP_cublasSrotg_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(4), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSrotg_v2"},
+	[OP_cublasDrotg_v2 - 1280] = {OP_cublasDrotg_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(4), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDrotg_v2"},
+	[OP_cublasCrotg_v2 - 1280] = {OP_cublasCrotg_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(4), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCrotg_v2"},
+	[OP_cublasZrotg_v2 - 1280] = {OP_cublasZrotg_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(7), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZrotg_v2"},
+	[OP_cublasRotgEx - 1280] = {OP_cublasRotgEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(8), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasRotgEx"},
+	[OP_cublasSrotm_v2 - 1280] = {OP_cublasSrotm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSrotm_v2"},
+	[OP_cublasDrotm_v2 - 1280] = {OP_cublasDrotm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDrotm_v2"},
+	[OP_cublasRotmEx - 1280] = {OP_cublasRotmEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasRotmEx"},
+	[OP_cublasSrotmg_v2 - 1280] = {OP_cublasSrotmg_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(6), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSrotmg_v2"},
+	[OP_cublasDrotmg_v2 - 1280] = {OP_cublasDrotmg_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(8), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDrotmg_v2"},
+	[OP_cublasRotmgEx - 1280] = {OP_cublasRotmgEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(11), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasRotmgEx"},
+	[OP_cublasSgemv_v2 - 1280] = {OP_cublasSgemv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSgemv_v2"},
+	[OP_cublasDgemv_v2 - 1280] = {OP_cublasDgemv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDgemv_v2"},
+	[OP_cublasCgemv_v2 - 1280] = {OP_cublasCgemv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgemv_v2"},
+	[OP_cublasZgemv_v2 - 1280] = {OP_cublasZgemv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZgemv_v2"},
+	[OP_cublasSgbmv_v2 - 1280] = {OP_cublasSgbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSgbmv_v2"},
+	[OP_cublasDgbmv_v2 - 1280] = {OP_cublasDgbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDgbmv_v2"},
+	[OP_cublasCgbmv_v2 - 1280] = {OP_cublasCgbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgbmv_v2"},
+	[OP_cublasZgbmv_v2 - 1280] = {OP_cublasZgbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZgbmv_v2"},
+	[OP_cublasStrmv_v2 - 1280] = {OP_cublasStrmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStrmv_v2"},
+	[OP_cublasDtrmv_v2 - 1280] = {OP_cublasDtrmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtrmv_v2"},
+	[OP_cublasCtrmv_v2 - 1280] = {OP_cublasCtrmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtrmv_v2"},
+	[OP_cublasZtrmv_v2 - 1280] = {OP_cublasZtrmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtrmv_v2"},
+	[OP_cublasStbmv_v2 - 1280] = {OP_cublasStbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStbmv_v2"},
+	[OP_cublasDtbmv_v2 - 1280] = {OP_cublasDtbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtbmv_v2"},
+	[OP_cublasCtbmv_v2 - 1280] = {OP_cublasCtbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtbmv_v2"},
+	[OP_cublasZtbmv_v2 - 1280] = {OP_cublasZtbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtbmv_v2"},
+	[OP_cublasStpmv_v2 - 1280] = {OP_cublasStpmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStpmv_v2"},
+	[OP_cublasDtpmv_v2 - 1280] = {OP_cublasDtpmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtpmv_v2"},
+	[OP_cublasCtpmv_v2 - 1280] = {OP_cublasCtpmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtpmv_v2"},
+	[OP_cublasZtpmv_v2 - 1280] = {OP_cublasZtpmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtpmv_v2"},
+	[OP_cublasStrsv_v2 - 1280] = {OP_cublasStrsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStrsv_v2"},
+	[OP_cublasDtrsv_v2 - 1280] = {OP_cublasDtrsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtrsv_v2"},
+	[OP_cublasCtrsv_v2 - 1280] = {OP_cublasCtrsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtrsv_v2"},
+	[OP_cublasZtrsv_v2 - 1280] = {OP_cublasZtrsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtrsv_v2"},
+	[OP_cublasStpsv_v2 - 1280] = {OP_cublasStpsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStpsv_v2"},
+	[OP_cublasDtpsv_v2 - 1280] = {OP_cublasDtpsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtpsv_v2"},
+	[OP_cublasCtpsv_v2 - 1280] = {OP_cublasCtpsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtpsv_v2"},
+	[OP_cublasZtpsv_v2 - 1280] = {OP_cublasZtpsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtpsv_v2"},
+	[OP_cublasStbsv_v2 - 1280] = {OP_cublasStbsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStbsv_v2"},
+	[OP_cublasDtbsv_v2 - 1280] = {OP_cublasDtbsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtbsv_v2"},
+	[OP_cublasCtbsv_v2 - 1280] = {OP_cublasCtbsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtbsv_v2"},
+	[OP_cublasZtbsv_v2 - 1280] = {OP_cublasZtbsv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtbsv_v2"},
+	[OP_cublasSsymv_v2 - 1280] = {OP_cublasSsymv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsymv_v2"},
+	[OP_cublasDsymv_v2 - 1280] = {OP_cublasDsymv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsymv_v2"},
+	[OP_cublasCsymv_v2 - 1280] = {OP_cublasCsymv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsymv_v2"},
+	[OP_cublasZsymv_v2 - 1280] = {OP_cublasZsymv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZsymv_v2"},
+	[OP_cublasChemv_v2 - 1280] = {OP_cublasChemv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasChemv_v2"},
+	[OP_cublasZhemv_v2 - 1280] = {OP_cublasZhemv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZhemv_v2"},
+	[OP_cublasSsbmv_v2 - 1280] = {OP_cublasSsbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsbmv_v2"},
+	[OP_cublasDsbmv_v2 - 1280] = {OP_cublasDsbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsbmv_v2"},
+	[OP_cublasChbmv_v2 - 1280] = {OP_cublasChbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasChbmv_v2"},
+	[OP_cublasZhbmv_v2 - 1280] = {OP_cublasZhbmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZhbmv_v2"},
+	[OP_cublasSspmv_v2 - 1280] = {OP_cublasSspmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSspmv_v2"},
+	[OP_cublasDspmv_v2 - 1280] = {OP_cublasDspmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDspmv_v2"},
+	[OP_cublasChpmv_v2 - 1280] = {OP_cublasChpmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasChpmv_v2"},
+	[OP_cublasZhpmv_v2 - 1280] = {OP_cublasZhpmv_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZhpmv_v2"},
+	[OP_cublasSger_v2 - 1280] = {OP_cublasSger_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSger_v2"},
+	[OP_cublasDger_v2 - 1280] = {OP_cublasDger_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDger_v2"},
+	[OP_cublasCgeru_v2 - 1280] = {OP_cublasCgeru_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgeru_v2"},
+	[OP_cublasCgerc_v2 - 1280] = {OP_cublasCgerc_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgerc_v2"},
+	[OP_cublasZgeru_v2 - 1280] = {OP_cublasZgeru_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZgeru_v2"},
+	[OP_cublasZgerc_v2 - 1280] = {OP_cublasZgerc_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZgerc_v2"},
+	[OP_cublasSsyr_v2 - 1280] = {OP_cublasSsyr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsyr_v2"},
+	[OP_cublasDsyr_v2 - 1280] = {OP_cublasDsyr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsyr_v2"},
+	[OP_cublasCsyr_v2 - 1280] = {OP_cublasCsyr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsyr_v2"},
+	[OP_cublasZsyr_v2 - 1280] = {OP_cublasZsyr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZsyr_v2"},
+	[OP_cublasCher_v2 - 1280] = {OP_cublasCher_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCher_v2"},
+	[OP_cublasZher_v2 - 1280] = {OP_cublasZher_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZher_v2"},
+	[OP_cublasSspr_v2 - 1280] = {OP_cublasSspr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSspr_v2"},
+	[OP_cublasDspr_v2 - 1280] = {OP_cublasDspr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDspr_v2"},
+	[OP_cublasChpr_v2 - 1280] = {OP_cublasChpr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasChpr_v2"},
+	[OP_cublasZhpr_v2 - 1280] = {OP_cublasZhpr_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZhpr_v2"},
+	[OP_cublasSsyr2_v2 - 1280] = {OP_cublasSsyr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsyr2_v2"},
+	[OP_cublasDsyr2_v2 - 1280] = {OP_cublasDsyr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsyr2_v2"},
+	[OP_cublasCsyr2_v2 - 1280] = {OP_cublasCsyr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsyr2_v2"},
+	[OP_cublasZsyr2_v2 - 1280] = {OP_cublasZsyr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZsyr2_v2"},
+	[OP_cublasCher2_v2 - 1280] = {OP_cublasCher2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCher2_v2"},
+	[OP_cublasZher2_v2 - 1280] = {OP_cublasZher2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZher2_v2"},
+	[OP_cublasSspr2_v2 - 1280] = {OP_cublasSspr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSspr2_v2"},
+	[OP_cublasDspr2_v2 - 1280] = {OP_cublasDspr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDspr2_v2"},
+	[OP_cublasChpr2_v2 - 1280] = {OP_cublasChpr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasChpr2_v2"},
+	[OP_cublasZhpr2_v2 - 1280] = {OP_cublasZhpr2_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZhpr2_v2"},
+	[OP_cublasSgemvBatched - 1280] = {OP_cublasSgemvBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasSgemvBatched"},
+	[OP_cublasDgemvBatched - 1280] = {OP_cublasDgemvBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDgemvBatched"},
+	[OP_cublasCgemvBatched - 1280] = {OP_cublasCgemvBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCgemvBatched"},
+	[OP_cublasZgemvBatched - 1280] = {OP_cublasZgemvBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZgemvBatched"},
 	[OP_cublasHSHgemvBatched - 1280] = {OP_cublasHSHgemvBatched,
-		sizeof(struct wire_cublasHSHgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasHSHgemvBatched, "cublasHSHgemvBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasHSHgemvBatched"},
 	[OP_cublasHSSgemvBatched - 1280] = {OP_cublasHSSgemvBatched,
-		sizeof(struct wire_cublasHSSgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasHSSgemvBatched, "cublasHSSgemvBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasHSSgemvBatched"},
 	[OP_cublasTSTgemvBatched - 1280] = {OP_cublasTSTgemvBatched,
-		sizeof(struct wire_cublasTSTgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasTSTgemvBatched, "cublasTSTgemvBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasTSTgemvBatched"},
 	[OP_cublasTSSgemvBatched - 1280] = {OP_cublasTSSgemvBatched,
-		sizeof(struct wire_cublasTSSgemvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasTSSgemvBatched, "cublasTSSgemvBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasTSSgemvBatched"},
 	[OP_cublasSgemvStridedBatched - 1280] = {OP_cublasSgemvStridedBatched,
-		sizeof(struct wire_cublasSgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasSgemvStridedBatched,
-		"cublasSgemvStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasSgemvStridedBatched"},
 	[OP_cublasDgemvStridedBatched - 1280] = {OP_cublasDgemvStridedBatched,
-		sizeof(struct wire_cublasDgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDgemvStridedBatched,
-		"cublasDgemvStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasDgemvStridedBatched"},
 	[OP_cublasCgemvStridedBatched - 1280] = {OP_cublasCgemvStridedBatched,
-		sizeof(struct wire_cublasCgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgemvStridedBatched,
-		"cublasCgemvStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasCgemvStridedBatched"},
 	[OP_cublasZgemvStridedBatched - 1280] = {OP_cublasZgemvStridedBatched,
-		sizeof(struct wire_cublasZgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZgemvStridedBatched,
-		"cublasZgemvStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasZgemvStridedBatched"},
 	[OP_cublasHSHgemvStridedBatched - 1280] = {OP_cublasHSHgemvStridedBatched,
-		sizeof(struct wire_cublasHSHgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasHSHgemvStridedBatched,
-		"cublasHSHgemvStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasHSHgemvStridedBatched"},
 	[OP_cublasHSSgemvStridedBatched - 1280] = {OP_cublasHSSgemvStridedBatched,
-		sizeof(struct wire_cublasHSSgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasHSSgemvStridedBatched,
-		"cublasHSSgemvStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasHSSgemvStridedBatched"},
 	[OP_cublasTSTgemvStridedBatched - 1280] = {OP_cublasTSTgemvStridedBatched,
-		sizeof(struct wire_cublasTSTgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasTSTgemvStridedBatched,
-		"cublasTSTgemvStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasTSTgemvStridedBatched"},
 	[OP_cublasTSSgemvStridedBatched - 1280] = {OP_cublasTSSgemvStridedBatched,
-		sizeof(struct wire_cublasTSSgemvStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasTSSgemvStridedBatched,
-		"cublasTSSgemvStridedBatched"},
-	[OP_cublasSgemm_v2 - 1280] = {OP_cublasSgemm_v2, sizeof(struct wire_cublasSgemm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSgemm_v2,
-		"cublasSgemm_v2"},
-	[OP_cublasDgemm_v2 - 1280] = {OP_cublasDgemm_v2, sizeof(struct wire_cublasDgemm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDgemm_v2,
-		"cublasDgemm_v2"},
-	[OP_cublasCgemm_v2 - 1280] = {OP_cublasCgemm_v2, sizeof(struct wire_cublasCgemm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgemm_v2,
-		"cublasCgemm_v2"},
-	[OP_cublasCgemm3m - 1280] = {OP_cublasCgemm3m, sizeof(struct wire_cublasCgemm3m),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgemm3m,
-		"cublasCgemm3m"},
-	[OP_cublasCgemm3mEx - 1280] = {OP_cublasCgemm3mEx, sizeof(struct wire_cublasCgemm3mEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgemm3mEx,
-		"cublasCgemm3mEx"},
-	[OP_cublasZgemm_v2 - 1280] = {OP_cublasZgemm_v2, sizeof(struct wire_cublasZgemm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZgemm_v2,
-		"cublasZgemm_v2"},
-	[OP_cublasZgemm3m - 1280] = {OP_cublasZgemm3m, sizeof(struct wire_cublasZgemm3m),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZgemm3m,
-		"cublasZgemm3m"},
-	[OP_cublasHgemm - 1280] = {OP_cublasHgemm, sizeof(struct wire_cublasHgemm),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasHgemm,
-		"cublasHgemm"},
-	[OP_cublasSgemmEx - 1280] = {OP_cublasSgemmEx, sizeof(struct wire_cublasSgemmEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSgemmEx,
-		"cublasSgemmEx"},
-	[OP_cublasGemmEx - 1280] = {OP_cublasGemmEx, sizeof(struct wire_cublasGemmEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasGemmEx,
-		"cublasGemmEx"},
-	[OP_cublasCgemmEx - 1280] = {OP_cublasCgemmEx, sizeof(struct wire_cublasCgemmEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgemmEx,
-		"cublasCgemmEx"},
-	[OP_cublasSsyrk_v2 - 1280] = {OP_cublasSsyrk_v2, sizeof(struct wire_cublasSsyrk_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsyrk_v2,
-		"cublasSsyrk_v2"},
-	[OP_cublasDsyrk_v2 - 1280] = {OP_cublasDsyrk_v2, sizeof(struct wire_cublasDsyrk_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsyrk_v2,
-		"cublasDsyrk_v2"},
-	[OP_cublasCsyrk_v2 - 1280] = {OP_cublasCsyrk_v2, sizeof(struct wire_cublasCsyrk_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsyrk_v2,
-		"cublasCsyrk_v2"},
-	[OP_cublasZsyrk_v2 - 1280] = {OP_cublasZsyrk_v2, sizeof(struct wire_cublasZsyrk_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZsyrk_v2,
-		"cublasZsyrk_v2"},
-	[OP_cublasCsyrkEx - 1280] = {OP_cublasCsyrkEx, sizeof(struct wire_cublasCsyrkEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsyrkEx,
-		"cublasCsyrkEx"},
-	[OP_cublasCsyrk3mEx - 1280] = {OP_cublasCsyrk3mEx, sizeof(struct wire_cublasCsyrk3mEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsyrk3mEx,
-		"cublasCsyrk3mEx"},
-	[OP_cublasCherk_v2 - 1280] = {OP_cublasCherk_v2, sizeof(struct wire_cublasCherk_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCherk_v2,
-		"cublasCherk_v2"},
-	[OP_cublasZherk_v2 - 1280] = {OP_cublasZherk_v2, sizeof(struct wire_cublasZherk_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZherk_v2,
-		"cublasZherk_v2"},
-	[OP_cublasCherkEx - 1280] = {OP_cublasCherkEx, sizeof(struct wire_cublasCherkEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCherkEx,
-		"cublasCherkEx"},
-	[OP_cublasCherk3mEx - 1280] = {OP_cublasCherk3mEx, sizeof(struct wire_cublasCherk3mEx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCherk3mEx,
-		"cublasCherk3mEx"},
-	[OP_cublasSsyr2k_v2 - 1280] = {OP_cublasSsyr2k_v2, sizeof(struct wire_cublasSsyr2k_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsyr2k_v2,
-		"cublasSsyr2k_v2"},
-	[OP_cublasDsyr2k_v2 - 1280] = {OP_cublasDsyr2k_v2, sizeof(struct wire_cublasDsyr2k_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsyr2k_v2,
-		"cublasDsyr2k_v2"},
-	[OP_cublasCsyr2k_v2 - 1280] = {OP_cublasCsyr2k_v2, sizeof(struct wire_cublasCsyr2k_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsyr2k_v2,
-		"cublasCsyr2k_v2"},
-	[OP_cublasZsyr2k_v2 - 1280] = {OP_cublasZsyr2k_v2, sizeof(struct wire_cublasZsyr2k_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZsyr2k_v2,
-		"cublasZsyr2k_v2"},
-	[OP_cublasCher2k_v2 - 1280] = {OP_cublasCher2k_v2, sizeof(struct wire_cublasCher2k_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCher2k_v2,
-		"cublasCher2k_v2"},
-	[OP_cublasZher2k_v2 - 1280] = {OP_cublasZher2k_v2, sizeof(struct wire_cublasZher2k_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZher2k_v2,
-		"cublasZher2k_v2"},
-	[OP_cublasSsyrkx - 1280] = {OP_cublasSsyrkx, sizeof(struct wire_cublasSsyrkx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsyrkx,
-		"cublasSsyrkx"},
-	[OP_cublasDsyrkx - 1280] = {OP_cublasDsyrkx, sizeof(struct wire_cublasDsyrkx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsyrkx,
-		"cublasDsyrkx"},
-	[OP_cublasCsyrkx - 1280] = {OP_cublasCsyrkx, sizeof(struct wire_cublasCsyrkx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsyrkx,
-		"cublasCsyrkx"},
-	[OP_cublasZsyrkx - 1280] = {OP_cublasZsyrkx, sizeof(struct wire_cublasZsyrkx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZsyrkx,
-		"cublasZsyrkx"},
-	[OP_cublasCherkx - 1280] = {OP_cublasCherkx, sizeof(struct wire_cublasCherkx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCherkx,
-		"cublasCherkx"},
-	[OP_cublasZherkx - 1280] = {OP_cublasZherkx, sizeof(struct wire_cublasZherkx),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZherkx,
-		"cublasZherkx"},
-	[OP_cublasSsymm_v2 - 1280] = {OP_cublasSsymm_v2, sizeof(struct wire_cublasSsymm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSsymm_v2,
-		"cublasSsymm_v2"},
-	[OP_cublasDsymm_v2 - 1280] = {OP_cublasDsymm_v2, sizeof(struct wire_cublasDsymm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDsymm_v2,
-		"cublasDsymm_v2"},
-	[OP_cublasCsymm_v2 - 1280] = {OP_cublasCsymm_v2, sizeof(struct wire_cublasCsymm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCsymm_v2,
-		"cublasCsymm_v2"},
-	[OP_cublasZsymm_v2 - 1280] = {OP_cublasZsymm_v2, sizeof(struct wire_cublasZsymm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZsymm_v2,
-		"cublasZsymm_v2"},
-	[OP_cublasChemm_v2 - 1280] = {OP_cublasChemm_v2, sizeof(struct wire_cublasChemm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasChemm_v2,
-		"cublasChemm_v2"},
-	[OP_cublasZhemm_v2 - 1280] = {OP_cublasZhemm_v2, sizeof(struct wire_cublasZhemm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZhemm_v2,
-		"cublasZhemm_v2"},
-	[OP_cublasStrsm_v2 - 1280] = {OP_cublasStrsm_v2, sizeof(struct wire_cublasStrsm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStrsm_v2,
-		"cublasStrsm_v2"},
-	[OP_cublasDtrsm_v2 - 1280] = {OP_cublasDtrsm_v2, sizeof(struct wire_cublasDtrsm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtrsm_v2,
-		"cublasDtrsm_v2"},
-	[OP_cublasCtrsm_v2 - 1280] = {OP_cublasCtrsm_v2, sizeof(struct wire_cublasCtrsm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtrsm_v2,
-		"cublasCtrsm_v2"},
-	[OP_cublasZtrsm_v2 - 1280] = {OP_cublasZtrsm_v2, sizeof(struct wire_cublasZtrsm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtrsm_v2,
-		"cublasZtrsm_v2"},
-	[OP_cublasStrmm_v2 - 1280] = {OP_cublasStrmm_v2, sizeof(struct wire_cublasStrmm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStrmm_v2,
-		"cublasStrmm_v2"},
-	[OP_cublasDtrmm_v2 - 1280] = {OP_cublasDtrmm_v2, sizeof(struct wire_cublasDtrmm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtrmm_v2,
-		"cublasDtrmm_v2"},
-	[OP_cublasCtrmm_v2 - 1280] = {OP_cublasCtrmm_v2, sizeof(struct wire_cublasCtrmm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtrmm_v2,
-		"cublasCtrmm_v2"},
-	[OP_cublasZtrmm_v2 - 1280] = {OP_cublasZtrmm_v2, sizeof(struct wire_cublasZtrmm_v2),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtrmm_v2,
-		"cublasZtrmm_v2"},
-	[OP_cublasHgemmBatched - 1280] = {OP_cublasHgemmBatched,
-		sizeof(struct wire_cublasHgemmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasHgemmBatched, "cublasHgemmBatched"},
-	[OP_cublasSgemmBatched - 1280] = {OP_cublasSgemmBatched,
-		sizeof(struct wire_cublasSgemmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasSgemmBatched, "cublasSgemmBatched"},
-	[OP_cublasDgemmBatched - 1280] = {OP_cublasDgemmBatched,
-		sizeof(struct wire_cublasDgemmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDgemmBatched, "cublasDgemmBatched"},
-	[OP_cublasCgemmBatched - 1280] = {OP_cublasCgemmBatched,
-		sizeof(struct wire_cublasCgemmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgemmBatched, "cublasCgemmBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasTSSgemvStridedBatched"},
+	[OP_cublasSgemm_v2 - 1280] = {OP_cublasSgemm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSgemm_v2"},
+	[OP_cublasDgemm_v2 - 1280] = {OP_cublasDgemm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDgemm_v2"},
+	[OP_cublasCgemm_v2 - 1280] = {OP_cublasCgemm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgemm_v2"},
+	[OP_cublasCgemm3m - 1280] = {OP_cublasCgemm3m, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgemm3m"},
+	[OP_cublasCgemm3mEx - 1280] = {OP_cublasCgemm3mEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgemm3mEx"},
+	[OP_cublasZgemm_v2 - 1280] = {OP_cublasZgemm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZgemm_v2"},
+	[OP_cublasZgemm3m - 1280] = {OP_cublasZgemm3m, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZgemm3m"},
+	[OP_cublasHgemm - 1280] = {OP_cublasHgemm, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasHgemm"},
+	[OP_cublasSgemmEx - 1280] = {OP_cublasSgemmEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSgemmEx"},
+	[OP_cublasGemmEx - 1280] = {OP_cublasGemmEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasGemmEx"},
+	[OP_cublasCgemmEx - 1280] = {OP_cublasCgemmEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgemmEx"},
+	[OP_cublasSsyrk_v2 - 1280] = {OP_cublasSsyrk_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsyrk_v2"},
+	[OP_cublasDsyrk_v2 - 1280] = {OP_cublasDsyrk_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsyrk_v2"},
+	[OP_cublasCsyrk_v2 - 1280] = {OP_cublasCsyrk_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsyrk_v2"},
+	[OP_cublasZsyrk_v2 - 1280] = {OP_cublasZsyrk_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZsyrk_v2"},
+	[OP_cublasCsyrkEx - 1280] = {OP_cublasCsyrkEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsyrkEx"},
+	[OP_cublasCsyrk3mEx - 1280] = {OP_cublasCsyrk3mEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsyrk3mEx"},
+	[OP_cublasCherk_v2 - 1280] = {OP_cublasCherk_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCherk_v2"},
+	[OP_cublasZherk_v2 - 1280] = {OP_cublasZherk_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZherk_v2"},
+	[OP_cublasCherkEx - 1280] = {OP_cublasCherkEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCherkEx"},
+	[OP_cublasCherk3mEx - 1280] = {OP_cublasCherk3mEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCherk3mEx"},
+	[OP_cublasSsyr2k_v2 - 1280] = {OP_cublasSsyr2k_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsyr2k_v2"},
+	[OP_cublasDsyr2k_v2 - 1280] = {OP_cublasDsyr2k_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsyr2k_v2"},
+	[OP_cublasCsyr2k_v2 - 1280] = {OP_cublasCsyr2k_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsyr2k_v2"},
+	[OP_cublasZsyr2k_v2 - 1280] = {OP_cublasZsyr2k_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZsyr2k_v2"},
+	[OP_cublasCher2k_v2 - 1280] = {OP_cublasCher2k_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCher2k_v2"},
+	[OP_cublasZher2k_v2 - 1280] = {OP_cublasZher2k_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZher2k_v2"},
+	[OP_cublasSsyrkx - 1280] = {OP_cublasSsyrkx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsyrkx"},
+	[OP_cublasDsyrkx - 1280] = {OP_cublasDsyrkx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsyrkx"},
+	[OP_cublasCsyrkx - 1280] = {OP_cublasCsyrkx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsyrkx"},
+	[OP_cublasZsyrkx - 1280] = {OP_cublasZsyrkx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZsyrkx"},
+	[OP_cublasCherkx - 1280] = {OP_cublasCherkx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCherkx"},
+	[OP_cublasZherkx - 1280] = {OP_cublasZherkx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZherkx"},
+	[OP_cublasSsymm_v2 - 1280] = {OP_cublasSsymm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSsymm_v2"},
+	[OP_cublasDsymm_v2 - 1280] = {OP_cublasDsymm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDsymm_v2"},
+	[OP_cublasCsymm_v2 - 1280] = {OP_cublasCsymm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCsymm_v2"},
+	[OP_cublasZsymm_v2 - 1280] = {OP_cublasZsymm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZsymm_v2"},
+	[OP_cublasChemm_v2 - 1280] = {OP_cublasChemm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasChemm_v2"},
+	[OP_cublasZhemm_v2 - 1280] = {OP_cublasZhemm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZhemm_v2"},
+	[OP_cublasStrsm_v2 - 1280] = {OP_cublasStrsm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStrsm_v2"},
+	[OP_cublasDtrsm_v2 - 1280] = {OP_cublasDtrsm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtrsm_v2"},
+	[OP_cublasCtrsm_v2 - 1280] = {OP_cublasCtrsm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtrsm_v2"},
+	[OP_cublasZtrsm_v2 - 1280] = {OP_cublasZtrsm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtrsm_v2"},
+	[OP_cublasStrmm_v2 - 1280] = {OP_cublasStrmm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStrmm_v2"},
+	[OP_cublasDtrmm_v2 - 1280] = {OP_cublasDtrmm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtrmm_v2"},
+	[OP_cublasCtrmm_v2 - 1280] = {OP_cublasCtrmm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtrmm_v2"},
+	[OP_cublasZtrmm_v2 - 1280] = {OP_cublasZtrmm_v2, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtrmm_v2"},
+	[OP_cublasHgemmBatched - 1280] = {OP_cublasHgemmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasHgemmBatched"},
+	[OP_cublasSgemmBatched - 1280] = {OP_cublasSgemmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasSgemmBatched"},
+	[OP_cublasDgemmBatched - 1280] = {OP_cublasDgemmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDgemmBatched"},
+	[OP_cublasCgemmBatched - 1280] = {OP_cublasCgemmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCgemmBatched"},
 	[OP_cublasCgemm3mBatched - 1280] = {OP_cublasCgemm3mBatched,
-		sizeof(struct wire_cublasCgemm3mBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgemm3mBatched, "cublasCgemm3mBatched"},
-	[OP_cublasZgemmBatched - 1280] = {OP_cublasZgemmBatched,
-		sizeof(struct wire_cublasZgemmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZgemmBatched, "cublasZgemmBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasCgemm3mBatched"},
+	[OP_cublasZgemmBatched - 1280] = {OP_cublasZgemmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZgemmBatched"},
 	[OP_cublasHgemmStridedBatched - 1280] = {OP_cublasHgemmStridedBatched,
-		sizeof(struct wire_cublasHgemmStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasHgemmStridedBatched,
-		"cublasHgemmStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasHgemmStridedBatched"},
 	[OP_cublasSgemmStridedBatched - 1280] = {OP_cublasSgemmStridedBatched,
-		sizeof(struct wire_cublasSgemmStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasSgemmStridedBatched,
-		"cublasSgemmStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasSgemmStridedBatched"},
 	[OP_cublasDgemmStridedBatched - 1280] = {OP_cublasDgemmStridedBatched,
-		sizeof(struct wire_cublasDgemmStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDgemmStridedBatched,
-		"cublasDgemmStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasDgemmStridedBatched"},
 	[OP_cublasCgemmStridedBatched - 1280] = {OP_cublasCgemmStridedBatched,
-		sizeof(struct wire_cublasCgemmStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgemmStridedBatched,
-		"cublasCgemmStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasCgemmStridedBatched"},
 	[OP_cublasCgemm3mStridedBatched - 1280] = {OP_cublasCgemm3mStridedBatched,
-		sizeof(struct wire_cublasCgemm3mStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgemm3mStridedBatched,
-		"cublasCgemm3mStridedBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasCgemm3mStridedBatched"},
 	[OP_cublasZgemmStridedBatched - 1280] = {OP_cublasZgemmStridedBatched,
-		sizeof(struct wire_cublasZgemmStridedBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZgemmStridedBatched,
-		"cublasZgemmStridedBatched"},
-	[OP_cublasGemmBatchedEx - 1280] = {OP_cublasGemmBatchedEx,
-		sizeof(struct wire_cublasGemmBatchedEx), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasGemmBatchedEx, "cublasGemmBatchedEx"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasZgemmStridedBatched"},
+	[OP_cublasGemmBatchedEx - 1280] = {OP_cublasGemmBatchedEx, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasGemmBatchedEx"},
 	[OP_cublasGemmStridedBatchedEx - 1280] = {OP_cublasGemmStridedBatchedEx,
-		sizeof(struct wire_cublasGemmStridedBatchedEx), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasGemmStridedBatchedEx,
-		"cublasGemmStridedBatchedEx"},
-	[OP_cublasSgeam - 1280] = {OP_cublasSgeam, sizeof(struct wire_cublasSgeam),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSgeam,
-		"cublasSgeam"},
-	[OP_cublasDgeam - 1280] = {OP_cublasDgeam, sizeof(struct wire_cublasDgeam),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDgeam,
-		"cublasDgeam"},
-	[OP_cublasCgeam - 1280] = {OP_cublasCgeam, sizeof(struct wire_cublasCgeam),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCgeam,
-		"cublasCgeam"},
-	[OP_cublasZgeam - 1280] = {OP_cublasZgeam, sizeof(struct wire_cublasZgeam),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZgeam,
-		"cublasZgeam"},
-	[OP_cublasStrsmBatched - 1280] = {OP_cublasStrsmBatched,
-		sizeof(struct wire_cublasStrsmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasStrsmBatched, "cublasStrsmBatched"},
-	[OP_cublasDtrsmBatched - 1280] = {OP_cublasDtrsmBatched,
-		sizeof(struct wire_cublasDtrsmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDtrsmBatched, "cublasDtrsmBatched"},
-	[OP_cublasCtrsmBatched - 1280] = {OP_cublasCtrsmBatched,
-		sizeof(struct wire_cublasCtrsmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCtrsmBatched, "cublasCtrsmBatched"},
-	[OP_cublasZtrsmBatched - 1280] = {OP_cublasZtrsmBatched,
-		sizeof(struct wire_cublasZtrsmBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZtrsmBatched, "cublasZtrsmBatched"},
-	[OP_cublasSdgmm - 1280] = {OP_cublasSdgmm, sizeof(struct wire_cublasSdgmm),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasSdgmm,
-		"cublasSdgmm"},
-	[OP_cublasDdgmm - 1280] = {OP_cublasDdgmm, sizeof(struct wire_cublasDdgmm),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDdgmm,
-		"cublasDdgmm"},
-	[OP_cublasCdgmm - 1280] = {OP_cublasCdgmm, sizeof(struct wire_cublasCdgmm),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCdgmm,
-		"cublasCdgmm"},
-	[OP_cublasZdgmm - 1280] = {OP_cublasZdgmm, sizeof(struct wire_cublasZdgmm),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZdgmm,
-		"cublasZdgmm"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasGemmStridedBatchedEx"},
+	[OP_cublasSgeam - 1280] = {OP_cublasSgeam, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSgeam"},
+	[OP_cublasDgeam - 1280] = {OP_cublasDgeam, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDgeam"},
+	[OP_cublasCgeam - 1280] = {OP_cublasCgeam, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCgeam"},
+	[OP_cublasZgeam - 1280] = {OP_cublasZgeam, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZgeam"},
+	[OP_cublasStrsmBatched - 1280] = {OP_cublasStrsmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasStrsmBatched"},
+	[OP_cublasDtrsmBatched - 1280] = {OP_cublasDtrsmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDtrsmBatched"},
+	[OP_cublasCtrsmBatched - 1280] = {OP_cublasCtrsmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCtrsmBatched"},
+	[OP_cublasZtrsmBatched - 1280] = {OP_cublasZtrsmBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZtrsmBatched"},
+	[OP_cublasSdgmm - 1280] = {OP_cublasSdgmm, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasSdgmm"},
+	[OP_cublasDdgmm - 1280] = {OP_cublasDdgmm, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDdgmm"},
+	[OP_cublasCdgmm - 1280] = {OP_cublasCdgmm, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCdgmm"},
+	[OP_cublasZdgmm - 1280] = {OP_cublasZdgmm, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZdgmm"},
 	[OP_cublasSmatinvBatched - 1280] = {OP_cublasSmatinvBatched,
-		sizeof(struct wire_cublasSmatinvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasSmatinvBatched, "cublasSmatinvBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasSmatinvBatched"},
 	[OP_cublasDmatinvBatched - 1280] = {OP_cublasDmatinvBatched,
-		sizeof(struct wire_cublasDmatinvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDmatinvBatched, "cublasDmatinvBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasDmatinvBatched"},
 	[OP_cublasCmatinvBatched - 1280] = {OP_cublasCmatinvBatched,
-		sizeof(struct wire_cublasCmatinvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCmatinvBatched, "cublasCmatinvBatched"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasCmatinvBatched"},
 	[OP_cublasZmatinvBatched - 1280] = {OP_cublasZmatinvBatched,
-		sizeof(struct wire_cublasZmatinvBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZmatinvBatched, "cublasZmatinvBatched"},
-	[OP_cublasSgeqrfBatched - 1280] = {OP_cublasSgeqrfBatched,
-		sizeof(struct wire_cublasSgeqrfBatched),
-		sizeof(struct wire_cublasSgeqrfBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSgeqrfBatched, "cublasSgeqrfBatched"},
-	[OP_cublasDgeqrfBatched - 1280] = {OP_cublasDgeqrfBatched,
-		sizeof(struct wire_cublasDgeqrfBatched),
-		sizeof(struct wire_cublasDgeqrfBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDgeqrfBatched, "cublasDgeqrfBatched"},
-	[OP_cublasCgeqrfBatched - 1280] = {OP_cublasCgeqrfBatched,
-		sizeof(struct wire_cublasCgeqrfBatched),
-		sizeof(struct wire_cublasCgeqrfBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasCgeqrfBatched, "cublasCgeqrfBatched"},
-	[OP_cublasZgeqrfBatched - 1280] = {OP_cublasZgeqrfBatched,
-		sizeof(struct wire_cublasZgeqrfBatched),
-		sizeof(struct wire_cublasZgeqrfBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasZgeqrfBatched, "cublasZgeqrfBatched"},
-	[OP_cublasSgelsBatched - 1280] = {OP_cublasSgelsBatched,
-		sizeof(struct wire_cublasSgelsBatched),
-		sizeof(struct wire_cublasSgelsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSgelsBatched, "cublasSgelsBatched"},
-	[OP_cublasDgelsBatched - 1280] = {OP_cublasDgelsBatched,
-		sizeof(struct wire_cublasDgelsBatched),
-		sizeof(struct wire_cublasDgelsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDgelsBatched, "cublasDgelsBatched"},
-	[OP_cublasCgelsBatched - 1280] = {OP_cublasCgelsBatched,
-		sizeof(struct wire_cublasCgelsBatched),
-		sizeof(struct wire_cublasCgelsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasCgelsBatched, "cublasCgelsBatched"},
-	[OP_cublasZgelsBatched - 1280] = {OP_cublasZgelsBatched,
-		sizeof(struct wire_cublasZgelsBatched),
-		sizeof(struct wire_cublasZgelsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasZgelsBatched, "cublasZgelsBatched"},
-	[OP_cublasStpttr - 1280] = {OP_cublasStpttr, sizeof(struct wire_cublasStpttr),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStpttr,
-		"cublasStpttr"},
-	[OP_cublasDtpttr - 1280] = {OP_cublasDtpttr, sizeof(struct wire_cublasDtpttr),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtpttr,
-		"cublasDtpttr"},
-	[OP_cublasCtpttr - 1280] = {OP_cublasCtpttr, sizeof(struct wire_cublasCtpttr),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtpttr,
-		"cublasCtpttr"},
-	[OP_cublasZtpttr - 1280] = {OP_cublasZtpttr, sizeof(struct wire_cublasZtpttr),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtpttr,
-		"cublasZtpttr"},
-	[OP_cublasStrttp - 1280] = {OP_cublasStrttp, sizeof(struct wire_cublasStrttp),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasStrttp,
-		"cublasStrttp"},
-	[OP_cublasDtrttp - 1280] = {OP_cublasDtrttp, sizeof(struct wire_cublasDtrttp),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasDtrttp,
-		"cublasDtrttp"},
-	[OP_cublasCtrttp - 1280] = {OP_cublasCtrttp, sizeof(struct wire_cublasCtrttp),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasCtrttp,
-		"cublasCtrttp"},
-	[OP_cublasZtrttp - 1280] = {OP_cublasZtrttp, sizeof(struct wire_cublasZtrttp),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_cublasZtrttp,
-		"cublasZtrttp"},
-	[OP_cublasSgetrfBatched - 1280] = {OP_cublasSgetrfBatched,
-		sizeof(struct wire_cublasSgetrfBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasSgetrfBatched, "cublasSgetrfBatched"},
-	[OP_cublasDgetrfBatched - 1280] = {OP_cublasDgetrfBatched,
-		sizeof(struct wire_cublasDgetrfBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDgetrfBatched, "cublasDgetrfBatched"},
-	[OP_cublasCgetrfBatched - 1280] = {OP_cublasCgetrfBatched,
-		sizeof(struct wire_cublasCgetrfBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgetrfBatched, "cublasCgetrfBatched"},
-	[OP_cublasZgetrfBatched - 1280] = {OP_cublasZgetrfBatched,
-		sizeof(struct wire_cublasZgetrfBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZgetrfBatched, "cublasZgetrfBatched"},
-	[OP_cublasSgetriBatched - 1280] = {OP_cublasSgetriBatched,
-		sizeof(struct wire_cublasSgetriBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasSgetriBatched, "cublasSgetriBatched"},
-	[OP_cublasDgetriBatched - 1280] = {OP_cublasDgetriBatched,
-		sizeof(struct wire_cublasDgetriBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasDgetriBatched, "cublasDgetriBatched"},
-	[OP_cublasCgetriBatched - 1280] = {OP_cublasCgetriBatched,
-		sizeof(struct wire_cublasCgetriBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasCgetriBatched, "cublasCgetriBatched"},
-	[OP_cublasZgetriBatched - 1280] = {OP_cublasZgetriBatched,
-		sizeof(struct wire_cublasZgetriBatched), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasZgetriBatched, "cublasZgetriBatched"},
-	[OP_cublasSgetrsBatched - 1280] = {OP_cublasSgetrsBatched,
-		sizeof(struct wire_cublasSgetrsBatched),
-		sizeof(struct wire_cublasSgetrsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasSgetrsBatched, "cublasSgetrsBatched"},
-	[OP_cublasDgetrsBatched - 1280] = {OP_cublasDgetrsBatched,
-		sizeof(struct wire_cublasDgetrsBatched),
-		sizeof(struct wire_cublasDgetrsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasDgetrsBatched, "cublasDgetrsBatched"},
-	[OP_cublasCgetrsBatched - 1280] = {OP_cublasCgetrsBatched,
-		sizeof(struct wire_cublasCgetrsBatched),
-		sizeof(struct wire_cublasCgetrsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasCgetrsBatched, "cublasCgetrsBatched"},
-	[OP_cublasZgetrsBatched - 1280] = {OP_cublasZgetrsBatched,
-		sizeof(struct wire_cublasZgetrsBatched),
-		sizeof(struct wire_cublasZgetrsBatched_reply), SERVE_POST | SERVE_LIBRARY,
-		run_cublasZgetrsBatched, "cublasZgetrsBatched"},
-	[OP_cublasUint8gemmBias - 1280] = {OP_cublasUint8gemmBias,
-		sizeof(struct wire_cublasUint8gemmBias), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_cublasUint8gemmBias, "cublasUint8gemmBias"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "cublasZmatinvBatched"},
+	[OP_cublasSgeqrfBatched - 1280] = {OP_cublasSgeqrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasSgeqrfBatched"},
+	[OP_cublasDgeqrfBatched - 1280] = {OP_cublasDgeqrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDgeqrfBatched"},
+	[OP_cublasCgeqrfBatched - 1280] = {OP_cublasCgeqrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCgeqrfBatched"},
+	[OP_cublasZgeqrfBatched - 1280] = {OP_cublasZgeqrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZgeqrfBatched"},
+	[OP_cublasSgelsBatched - 1280] = {OP_cublasSgelsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasSgelsBatched"},
+	[OP_cublasDgelsBatched - 1280] = {OP_cublasDgelsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDgelsBatched"},
+	[OP_cublasCgelsBatched - 1280] = {OP_cublasCgelsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCgelsBatched"},
+	[OP_cublasZgelsBatched - 1280] = {OP_cublasZgelsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZgelsBatched"},
+	[OP_cublasStpttr - 1280] = {OP_cublasStpttr, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStpttr"},
+	[OP_cublasDtpttr - 1280] = {OP_cublasDtpttr, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtpttr"},
+	[OP_cublasCtpttr - 1280] = {OP_cublasCtpttr, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtpttr"},
+	[OP_cublasZtpttr - 1280] = {OP_cublasZtpttr, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtpttr"},
+	[OP_cublasStrttp - 1280] = {OP_cublasStrttp, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasStrttp"},
+	[OP_cublasDtrttp - 1280] = {OP_cublasDtrttp, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasDtrttp"},
+	[OP_cublasCtrttp - 1280] = {OP_cublasCtrttp, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasCtrttp"},
+	[OP_cublasZtrttp - 1280] = {OP_cublasZtrttp, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasZtrttp"},
+	[OP_cublasSgetrfBatched - 1280] = {OP_cublasSgetrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasSgetrfBatched"},
+	[OP_cublasDgetrfBatched - 1280] = {OP_cublasDgetrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDgetrfBatched"},
+	[OP_cublasCgetrfBatched - 1280] = {OP_cublasCgetrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCgetrfBatched"},
+	[OP_cublasZgetrfBatched - 1280] = {OP_cublasZgetrfBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZgetrfBatched"},
+	[OP_cublasSgetriBatched - 1280] = {OP_cublasSgetriBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasSgetriBatched"},
+	[OP_cublasDgetriBatched - 1280] = {OP_cublasDgetriBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDgetriBatched"},
+	[OP_cublasCgetriBatched - 1280] = {OP_cublasCgetriBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCgetriBatched"},
+	[OP_cublasZgetriBatched - 1280] = {OP_cublasZgetriBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZgetriBatched"},
+	[OP_cublasSgetrsBatched - 1280] = {OP_cublasSgetrsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasSgetrsBatched"},
+	[OP_cublasDgetrsBatched - 1280] = {OP_cublasDgetrsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasDgetrsBatched"},
+	[OP_cublasCgetrsBatched - 1280] = {OP_cublasCgetrsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasCgetrsBatched"},
+	[OP_cublasZgetrsBatched - 1280] = {OP_cublasZgetrsBatched, sizeof(struct library_body),
+		LIBRARY_ANSWER(1), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasZgetrsBatched"},
+	[OP_cublasUint8gemmBias - 1280] = {OP_cublasUint8gemmBias, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"cublasUint8gemmBias"},
 	[OP_cublasGemmGroupedBatchedEx - 1280] = {OP_cublasGemmGroupedBatchedEx,
 		sizeof(struct wire_cublasGemmGroupedBatchedEx), sizeof(struct library_reply),
 		SERVE_POST | SERVE_LIBRARY, serve_cublasGemmGroupedBatchedEx,
@@ -5845,37 +4847,27 @@ static const struct serve_entry entries[] = {
 		sizeof(struct wire_cublasDestroy_v2), 0, SERVE_POST | SERVE_CALL | SERVE_SLOW,
 		run_cublasDestroy_v2, "cublasDestroy_v2"},
 	[OP_cublasSetEmulationStrategy - 1280] = {OP_cublasSetEmulationStrategy,
-		sizeof(struct wire_cublasSetEmulationStrategy), sizeof(struct library_reply),
-		SERVE_LIBRARY, run_cublasSetEmulationStrategy, "cublasSetEmulationStrategy"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_LIBRARY, serve_items,
+		"cublasSetEmulationStrategy"},
 	[OP_cublasSetEmulationSpecialValuesSupport - 1280] = {
-		OP_cublasSetEmulationSpecialValuesSupport,
-		sizeof(struct wire_cublasSetEmulationSpecialValuesSupport),
-		sizeof(struct library_reply), SERVE_LIBRARY,
-		run_cublasSetEmulationSpecialValuesSupport,
+		OP_cublasSetEmulationSpecialValuesSupport, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_LIBRARY, serve_items,
 		"cublasSetEmulationSpecialValuesSupport"},
 	[OP_cublasSetFixedPointEmulationMantissaControl - 1280] = {
-		OP_cublasSetFixedPointEmulationMantissaControl,
-		sizeof(struct wire_cublasSetFixedPointEmulationMantissaControl),
-		sizeof(struct library_reply), SERVE_LIBRARY,
-		run_cublasSetFixedPointEmulationMantissaControl,
+		OP_cublasSetFixedPointEmulationMantissaControl, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_LIBRARY, serve_items,
 		"cublasSetFixedPointEmulationMantissaControl"},
 	[OP_cublasSetFixedPointEmulationMaxMantissaBitCount - 1280] = {
-		OP_cublasSetFixedPointEmulationMaxMantissaBitCount,
-		sizeof(struct wire_cublasSetFixedPointEmulationMaxMantissaBitCount),
-		sizeof(struct library_reply), SERVE_LIBRARY,
-		run_cublasSetFixedPointEmulationMaxMantissaBitCount,
+		OP_cublasSetFixedPointEmulationMaxMantissaBitCount, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_LIBRARY, serve_items,
 		"cublasSetFixedPointEmulationMaxMantissaBitCount"},
 	[OP_cublasSetFixedPointEmulationMantissaBitOffset - 1280] = {
-		OP_cublasSetFixedPointEmulationMantissaBitOffset,
-		sizeof(struct wire_cublasSetFixedPointEmulationMantissaBitOffset),
-		sizeof(struct library_reply), SERVE_LIBRARY,
-		run_cublasSetFixedPointEmulationMantissaBitOffset,
+		OP_cublasSetFixedPointEmulationMantissaBitOffset, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_LIBRARY, serve_items,
 		"cublasSetFixedPointEmulationMantissaBitOffset"},
 	[OP_cublasSetFixedPointEmulationMantissaBitCountPointer - 1280] = {
 		OP_cublasSetFixedPointEmulationMantissaBitCountPointer,
-		sizeof(struct wire_cublasSetFixedPointEmulationMantissaBitCountPointer),
-		sizeof(struct library_reply), SERVE_LIBRARY,
-		run_cublasSetFixedPointEmulationMantissaBitCountPointer,
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_LIBRARY, serve_items,
 		"cublasSetFixedPointEmulationMantissaBitCountPointer"},
 };
 

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "gpu-agent/worker/libraries/common/plain.h"
 #include "gpu-agent/worker/libraries/common/items.h"
 #include "gpu-agent/worker/libraries/cudnn/cudnn.h"
 #include "gpu-agent/worker/warm.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "gpu-agent/worker/libraries/common/plain.h"
+#include "gpu-agent/worker/libraries/common/items.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/generated/cufft_library.h"
 #include "protocol/generated/cufft_ops.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "gpu-agent/worker/libraries/common/plain.h"
+#include "gpu-agent/worker/libraries/common/items.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/generated/curand_library.h"
 #include "protocol/generated/curand_ops.h"
@@ -86,197 +86,215 @@ static CUresult run_curandDestroyGenerator(struct worker *w, struct request *r)
 	return plain_close(w, r, &curand_plain, body->state.handle);
 }
 
-static CUresult run_curandSetPseudoRandomGeneratorSeed(struct worker *w, struct request *r)
+static int run_curandSetPseudoRandomGeneratorSeed(struct library_frame *f)
 {
-	const struct wire_curandSetPseudoRandomGeneratorSeed *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
+	const struct curand_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
 
-	if (!lib || worker_refused(r) || !lib->curandSetPseudoRandomGeneratorSeed)
-		return plain_lacks(w, r, served, "curandSetPseudoRandomGeneratorSeed");
-	return plain_answer(w, r, served, lib->curandSetPseudoRandomGeneratorSeed(
-			served->handle, body->seed));
+	if (library_stop(f, !l->curandSetPseudoRandomGeneratorSeed,
+		    "curandSetPseudoRandomGeneratorSeed"))
+		return f->status;
+	return l->curandSetPseudoRandomGeneratorSeed(f->handle, at[0]);
 }
 
-static CUresult run_curandSetGeneratorOffset(struct worker *w, struct request *r)
+static int run_curandSetGeneratorOffset(struct library_frame *f)
 {
-	const struct wire_curandSetGeneratorOffset *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
+	const struct curand_library *l = f->library;
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
 
-	if (!lib || worker_refused(r) || !lib->curandSetGeneratorOffset)
-		return plain_lacks(w, r, served, "curandSetGeneratorOffset");
-	return plain_answer(w, r, served, lib->curandSetGeneratorOffset(served->handle,
-			body->offset));
+	if (library_stop(f, !l->curandSetGeneratorOffset, "curandSetGeneratorOffset"))
+		return f->status;
+	return l->curandSetGeneratorOffset(f->handle, at[0]);
 }
 
-static CUresult run_curandSetGeneratorOrdering(struct worker *w, struct request *r)
+static int run_curandSetGeneratorOrdering(struct library_frame *f)
 {
-	const struct wire_curandSetGeneratorOrdering *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 1);
 
-	if (!lib || worker_refused(r) || !lib->curandSetGeneratorOrdering)
-		return plain_lacks(w, r, served, "curandSetGeneratorOrdering");
-	return plain_answer(w, r, served, lib->curandSetGeneratorOrdering(served->handle,
-			(curandOrdering_t)body->order));
+	if (library_stop(f, !l->curandSetGeneratorOrdering, "curandSetGeneratorOrdering"))
+		return f->status;
+	return l->curandSetGeneratorOrdering(f->handle, (curandOrdering_t)key[0]);
 }
 
-static CUresult run_curandSetQuasiRandomGeneratorDimensions(struct worker *w, struct request *r)
+static int run_curandSetQuasiRandomGeneratorDimensions(struct library_frame *f)
 {
-	const struct wire_curandSetQuasiRandomGeneratorDimensions *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 1);
 
-	if (!lib || worker_refused(r) || !lib->curandSetQuasiRandomGeneratorDimensions)
-		return plain_lacks(w, r, served, "curandSetQuasiRandomGeneratorDimensions");
-	return plain_answer(w, r, served, lib->curandSetQuasiRandomGeneratorDimensions(
-			served->handle, body->num_dimensions));
+	if (library_stop(f, !l->curandSetQuasiRandomGeneratorDimensions,
+		    "curandSetQuasiRandomGeneratorDimensions"))
+		return f->status;
+	return l->curandSetQuasiRandomGeneratorDimensions(f->handle, key[0]);
 }
 
-static CUresult run_curandGenerate(struct worker *w, struct request *r)
+static int run_curandGenerate(struct library_frame *f)
 {
-	const struct wire_curandGenerate *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num,
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerate)
-		return plain_lacks(w, r, served, "curandGenerate");
-	return plain_answer(w, r, served, lib->curandGenerate(served->handle, outputPtr,
-			body->num));
+	if (library_stop(f, !l->curandGenerate, "curandGenerate"))
+		return f->status;
+	return l->curandGenerate(f->handle, outputPtr, library_long(key + 0));
 }
 
-static CUresult run_curandGenerateLongLong(struct worker *w, struct request *r)
+static int run_curandGenerateLongLong(struct library_frame *f)
 {
-	const struct wire_curandGenerateLongLong *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num,
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned long long));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateLongLong)
-		return plain_lacks(w, r, served, "curandGenerateLongLong");
-	return plain_answer(w, r, served, lib->curandGenerateLongLong(served->handle, outputPtr,
-			body->num));
+	if (library_stop(f, !l->curandGenerateLongLong, "curandGenerateLongLong"))
+		return f->status;
+	return l->curandGenerateLongLong(f->handle, outputPtr, library_long(key + 0));
 }
 
-static CUresult run_curandGenerateUniform(struct worker *w, struct request *r)
+static int run_curandGenerateUniform(struct library_frame *f)
 {
-	const struct wire_curandGenerateUniform *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num, sizeof(float));
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
+		sizeof(float));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateUniform)
-		return plain_lacks(w, r, served, "curandGenerateUniform");
-	return plain_answer(w, r, served, lib->curandGenerateUniform(served->handle, outputPtr,
-			body->num));
+	if (library_stop(f, !l->curandGenerateUniform, "curandGenerateUniform"))
+		return f->status;
+	return l->curandGenerateUniform(f->handle, outputPtr, library_long(key + 0));
 }
 
-static CUresult run_curandGenerateUniformDouble(struct worker *w, struct request *r)
+static int run_curandGenerateUniformDouble(struct library_frame *f)
 {
-	const struct wire_curandGenerateUniformDouble *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->num, sizeof(double));
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 2);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
+		sizeof(double));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateUniformDouble)
-		return plain_lacks(w, r, served, "curandGenerateUniformDouble");
-	return plain_answer(w, r, served, lib->curandGenerateUniformDouble(served->handle,
-			outputPtr, body->num));
+	if (library_stop(f, !l->curandGenerateUniformDouble, "curandGenerateUniformDouble"))
+		return f->status;
+	return l->curandGenerateUniformDouble(f->handle, outputPtr, library_long(key + 0));
 }
 
-static CUresult run_curandGenerateNormal(struct worker *w, struct request *r)
+static int run_curandGenerateNormal(struct library_frame *f)
 {
-	const struct wire_curandGenerateNormal *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(float));
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
+		sizeof(float));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateNormal)
-		return plain_lacks(w, r, served, "curandGenerateNormal");
-	return plain_answer(w, r, served, lib->curandGenerateNormal(served->handle, outputPtr,
-			body->n, body->mean, body->stddev));
+	if (library_stop(f, !l->curandGenerateNormal, "curandGenerateNormal"))
+		return f->status;
+	return l->curandGenerateNormal(f->handle, outputPtr, library_long(key + 0),
+		library_float(key + 2), library_float(key + 3));
 }
 
-static CUresult run_curandGenerateNormalDouble(struct worker *w, struct request *r)
+static int run_curandGenerateNormalDouble(struct library_frame *f)
 {
-	const struct wire_curandGenerateNormalDouble *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(double));
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
+		sizeof(double));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateNormalDouble)
-		return plain_lacks(w, r, served, "curandGenerateNormalDouble");
-	return plain_answer(w, r, served, lib->curandGenerateNormalDouble(served->handle,
-			outputPtr, body->n, body->mean, body->stddev));
+	if (library_stop(f, !l->curandGenerateNormalDouble, "curandGenerateNormalDouble"))
+		return f->status;
+	return l->curandGenerateNormalDouble(f->handle, outputPtr, library_long(key + 0),
+		library_double(key + 2), library_double(key + 4));
 }
 
-static CUresult run_curandGenerateLogNormal(struct worker *w, struct request *r)
+static int run_curandGenerateLogNormal(struct library_frame *f)
 {
-	const struct wire_curandGenerateLogNormal *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(float));
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
+		sizeof(float));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateLogNormal)
-		return plain_lacks(w, r, served, "curandGenerateLogNormal");
-	return plain_answer(w, r, served, lib->curandGenerateLogNormal(served->handle,
-			outputPtr, body->n, body->mean, body->stddev));
+	if (library_stop(f, !l->curandGenerateLogNormal, "curandGenerateLogNormal"))
+		return f->status;
+	return l->curandGenerateLogNormal(f->handle, outputPtr, library_long(key + 0),
+		library_float(key + 2), library_float(key + 3));
 }
 
-static CUresult run_curandGenerateLogNormalDouble(struct worker *w, struct request *r)
+static int run_curandGenerateLogNormalDouble(struct library_frame *f)
 {
-	const struct wire_curandGenerateLogNormalDouble *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n, sizeof(double));
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 6);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
+		sizeof(double));
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateLogNormalDouble)
-		return plain_lacks(w, r, served, "curandGenerateLogNormalDouble");
-	return plain_answer(w, r, served, lib->curandGenerateLogNormalDouble(served->handle,
-			outputPtr, body->n, body->mean, body->stddev));
+	if (library_stop(f, !l->curandGenerateLogNormalDouble, "curandGenerateLogNormalDouble"))
+		return f->status;
+	return l->curandGenerateLogNormalDouble(f->handle, outputPtr, library_long(key + 0),
+		library_double(key + 2), library_double(key + 4));
 }
 
-static CUresult run_curandGeneratePoisson(struct worker *w, struct request *r)
+static int run_curandGeneratePoisson(struct library_frame *f)
 {
-	const struct wire_curandGeneratePoisson *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n,
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 4);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
 
-	if (!lib || worker_refused(r) || !lib->curandGeneratePoisson)
-		return plain_lacks(w, r, served, "curandGeneratePoisson");
-	return plain_answer(w, r, served, lib->curandGeneratePoisson(served->handle, outputPtr,
-			body->n, body->lambda));
+	if (library_stop(f, !l->curandGeneratePoisson, "curandGeneratePoisson"))
+		return f->status;
+	return l->curandGeneratePoisson(f->handle, outputPtr, library_long(key + 0),
+		library_double(key + 2));
 }
 
-static CUresult run_curandGeneratePoissonMethod(struct worker *w, struct request *r)
+static int run_curandGeneratePoissonMethod(struct library_frame *f)
 {
-	const struct wire_curandGeneratePoissonMethod *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
-	void *outputPtr = plain_fills(w, r, served, body->outputPtr, body->n,
+	const struct curand_library *l = f->library;
+	const uint32_t *key = library_get_words(f, 5);
+	const uint64_t *at = library_get_bytes(f, 1 * 8);
+	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
 
-	if (!lib || worker_refused(r) || !lib->curandGeneratePoissonMethod)
-		return plain_lacks(w, r, served, "curandGeneratePoissonMethod");
-	return plain_answer(w, r, served, lib->curandGeneratePoissonMethod(served->handle,
-			outputPtr, body->n, body->lambda, (curandMethod_t)body->method));
+	if (library_stop(f, !l->curandGeneratePoissonMethod, "curandGeneratePoissonMethod"))
+		return f->status;
+	return l->curandGeneratePoissonMethod(f->handle, outputPtr, library_long(key + 0),
+		library_double(key + 2), (curandMethod_t)key[4]);
 }
 
-static CUresult run_curandGenerateSeeds(struct worker *w, struct request *r)
+static int run_curandGenerateSeeds(struct library_frame *f)
 {
-	const struct wire_curandGenerateSeeds *body = (const void *)r->body;
-	struct plain_served *served = plain_use(w, r, &curand_plain, &body->state);
-	const struct curand_library *lib = served ? served->library : NULL;
+	const struct curand_library *l = f->library;
 
-	if (!lib || worker_refused(r) || !lib->curandGenerateSeeds)
-		return plain_lacks(w, r, served, "curandGenerateSeeds");
-	return plain_answer(w, r, served, lib->curandGenerateSeeds(served->handle));
+	if (library_stop(f, !l->curandGenerateSeeds, "curandGenerateSeeds"))
+		return f->status;
+	return l->curandGenerateSeeds(f->handle);
+}
+
+static const library_run runs[] = {
+	[OP_curandSetPseudoRandomGeneratorSeed - 2500] = run_curandSetPseudoRandomGeneratorSeed,
+	[OP_curandSetGeneratorOffset - 2500] = run_curandSetGeneratorOffset,
+	[OP_curandSetGeneratorOrdering - 2500] = run_curandSetGeneratorOrdering,
+	[OP_curandSetQuasiRandomGeneratorDimensions - 2500] =
+		run_curandSetQuasiRandomGeneratorDimensions,
+	[OP_curandGenerate - 2500] = run_curandGenerate,
+	[OP_curandGenerateLongLong - 2500] = run_curandGenerateLongLong,
+	[OP_curandGenerateUniform - 2500] = run_curandGenerateUniform,
+	[OP_curandGenerateUniformDouble - 2500] = run_curandGenerateUniformDouble,
+	[OP_curandGenerateNormal - 2500] = run_curandGenerateNormal,
+	[OP_curandGenerateNormalDouble - 2500] = run_curandGenerateNormalDouble,
+	[OP_curandGenerateLogNormal - 2500] = run_curandGenerateLogNormal,
+	[OP_curandGenerateLogNormalDouble - 2500] = run_curandGenerateLogNormalDouble,
+	[OP_curandGeneratePoisson - 2500] = run_curandGeneratePoisson,
+	[OP_curandGeneratePoissonMethod - 2500] = run_curandGeneratePoissonMethod,
+	[OP_curandGenerateSeeds - 2500] = run_curandGenerateSeeds,
+};
+
+static CUresult serve_items(struct worker *w, struct request *r)
+{
+	return library_serve(w, r, &curand_plain, runs[r->header.op - 2500]);
 }
 
 static const struct serve_entry entries[] = {
@@ -291,52 +309,41 @@ static const struct serve_entry entries[] = {
 		SERVE_POST | SERVE_CALL | SERVE_SLOW, run_curandDestroyGenerator,
 		"curandDestroyGenerator"},
 	[OP_curandSetPseudoRandomGeneratorSeed - 2500] = {OP_curandSetPseudoRandomGeneratorSeed,
-		sizeof(struct wire_curandSetPseudoRandomGeneratorSeed),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY,
-		run_curandSetPseudoRandomGeneratorSeed, "curandSetPseudoRandomGeneratorSeed"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandSetPseudoRandomGeneratorSeed"},
 	[OP_curandSetGeneratorOffset - 2500] = {OP_curandSetGeneratorOffset,
-		sizeof(struct wire_curandSetGeneratorOffset), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandSetGeneratorOffset,
-		"curandSetGeneratorOffset"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandSetGeneratorOffset"},
 	[OP_curandSetGeneratorOrdering - 2500] = {OP_curandSetGeneratorOrdering,
-		sizeof(struct wire_curandSetGeneratorOrdering), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandSetGeneratorOrdering,
-		"curandSetGeneratorOrdering"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandSetGeneratorOrdering"},
 	[OP_curandSetQuasiRandomGeneratorDimensions - 2500] = {
-		OP_curandSetQuasiRandomGeneratorDimensions,
-		sizeof(struct wire_curandSetQuasiRandomGeneratorDimensions),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY,
-		run_curandSetQuasiRandomGeneratorDimensions,
+		OP_curandSetQuasiRandomGeneratorDimensions, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
 		"curandSetQuasiRandomGeneratorDimensions"},
-	[OP_curandGenerate - 2500] = {OP_curandGenerate, sizeof(struct wire_curandGenerate),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, run_curandGenerate,
-		"curandGenerate"},
+	[OP_curandGenerate - 2500] = {OP_curandGenerate, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "curandGenerate"},
 	[OP_curandGenerateLongLong - 2500] = {OP_curandGenerateLongLong,
-		sizeof(struct wire_curandGenerateLongLong), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateLongLong,
-		"curandGenerateLongLong"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGenerateLongLong"},
 	[OP_curandGenerateUniform - 2500] = {OP_curandGenerateUniform,
-		sizeof(struct wire_curandGenerateUniform), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateUniform, "curandGenerateUniform"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGenerateUniform"},
 	[OP_curandGenerateUniformDouble - 2500] = {OP_curandGenerateUniformDouble,
-		sizeof(struct wire_curandGenerateUniformDouble), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateUniformDouble,
-		"curandGenerateUniformDouble"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGenerateUniformDouble"},
 	[OP_curandGenerateNormal - 2500] = {OP_curandGenerateNormal,
-		sizeof(struct wire_curandGenerateNormal), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateNormal, "curandGenerateNormal"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGenerateNormal"},
 	[OP_curandGenerateNormalDouble - 2500] = {OP_curandGenerateNormalDouble,
-		sizeof(struct wire_curandGenerateNormalDouble), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateNormalDouble,
-		"curandGenerateNormalDouble"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGenerateNormalDouble"},
 	[OP_curandGenerateLogNormal - 2500] = {OP_curandGenerateLogNormal,
-		sizeof(struct wire_curandGenerateLogNormal), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateLogNormal,
-		"curandGenerateLogNormal"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGenerateLogNormal"},
 	[OP_curandGenerateLogNormalDouble - 2500] = {OP_curandGenerateLogNormalDouble,
-		sizeof(struct wire_curandGenerateLogNormalDouble), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateLogNormalDouble,
-		"curandGenerateLogNormalDouble"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGenerateLogNormalDouble"},
 	[OP_curandCreatePoissonDistribution - 2500] = {OP_curandCreatePoissonDistribution,
 		sizeof(struct wire_curandCreatePoissonDistribution),
 		sizeof(struct wire_curandCreatePoissonDistribution_reply), SERVE_LIBRARY,
@@ -346,15 +353,14 @@ static const struct serve_entry entries[] = {
 		sizeof(struct wire_curandDestroyDistribution_reply), SERVE_LIBRARY,
 		serve_curandDestroyDistribution, "curandDestroyDistribution"},
 	[OP_curandGeneratePoisson - 2500] = {OP_curandGeneratePoisson,
-		sizeof(struct wire_curandGeneratePoisson), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGeneratePoisson, "curandGeneratePoisson"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGeneratePoisson"},
 	[OP_curandGeneratePoissonMethod - 2500] = {OP_curandGeneratePoissonMethod,
-		sizeof(struct wire_curandGeneratePoissonMethod), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGeneratePoissonMethod,
-		"curandGeneratePoissonMethod"},
-	[OP_curandGenerateSeeds - 2500] = {OP_curandGenerateSeeds,
-		sizeof(struct wire_curandGenerateSeeds), sizeof(struct library_reply),
-		SERVE_POST | SERVE_LIBRARY, run_curandGenerateSeeds, "curandGenerateSeeds"},
+		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
+		serve_items, "curandGeneratePoissonMethod"},
+	[OP_curandGenerateSeeds - 2500] = {OP_curandGenerateSeeds, sizeof(struct library_body),
+		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
+		"curandGenerateSeeds"},
 	[OP_curandGetDirectionVectors32 - 2500] = {OP_curandGetDirectionVectors32,
 		sizeof(struct wire_curandGetDirectionVectors32),
 		sizeof(struct wire_curandGetDirectionVectors32_reply), SERVE_LIBRARY,

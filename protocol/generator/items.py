@@ -3,7 +3,7 @@
 the parameters: the stub puts each with shim/libraries/common/items.h, the serve function gets it with
 gpu-agent/worker/libraries/common/items.h.
 """
-from . import library, text
+from . import fixed, library, text
 from .agent import library_flags
 from .api import ApiError, split_top
 
@@ -17,13 +17,18 @@ def descriptor_kind(api, param):
     return kind.kind if kind and kind.wire == "descriptor" else ""
 
 
-def is_items(api, entry):
-    """Whether the call travels as items: all of form content but what makes or ends a handle, and what has a
-    descriptor."""
-    if not entry.op or any(p.mark in ("new", "gone") for p in entry.params):
+def travels(api, entry):
+    """Whether the call travels as items: not what makes or ends a handle, nor, but in form content, what is
+    written by hand."""
+    if any(p.mark in ("new", "gone") for p in entry.params):
         return False
-    return entry.library.form == "content" or not library.by_hand(entry) and \
-        any(descriptor_kind(api, p) for p in entry.params)
+    return entry.library.form == "content" or not (entry.hand("shim") or entry.hand("agent"))
+
+
+def is_items(api, entry):
+    """Whether its items have sizes that only the call knows: descriptors."""
+    return travels(api, entry) and (
+        entry.library.form == "content" or any(descriptor_kind(api, p) for p in entry.params))
 
 
 def number(api, entry, param):
@@ -134,19 +139,21 @@ def serve_one(api, entry):
     return out + text.wrap(f"\treturn l->{entry.name}(", args, ");") + "\n}\n\n"
 
 
-def answered(entry):
+def answered(api, entry):
     """The bytes of its answer; written by hand, it may be the longest."""
     if entry.hand("agent") or entry.hand("shim"):
         return "sizeof(struct library_answer)"
     element = next((p.base for p in entry.params if p.mark == "perf"), "")
     if element:
         return f"LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof({element})"
+    if not is_items(api, entry):
+        return f"LIBRARY_ANSWER({fixed.layout(api, entry).outs})"
     return f"LIBRARY_ANSWER({sum(p.mark in ('out', 'out?') for p in entry.params)})"
 
 
-def row(entry, first):
+def row(api, entry, first):
     return text.wrap(f"\t[OP_{entry.name} - {first}] = {{",
-                     [f"OP_{entry.name}", "sizeof(struct library_body)", answered(entry),
+                     [f"OP_{entry.name}", "sizeof(struct library_body)", answered(api, entry),
                       library_flags(entry), "serve_items", f'"{entry.name}"'], "},", "\t\t") + "\n"
 
 

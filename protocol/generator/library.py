@@ -12,7 +12,7 @@ from . import text
 from .agent import functions_list, library_opened, members, opener
 from .api import ApiError, abis
 from .shim import version_map, wide_exported
-from .wire import C_TYPE, Field, crossing
+from .wire import C_TYPE, crossing
 
 
 def by_hand(entry):
@@ -48,34 +48,11 @@ def is_made(entry):
         any(p.mark in ("new", "gone") for p in entry.params))
 
 
-def words(param):
-    """64-bit words that a scalar takes at most."""
-    return 5 if param.size in ("20", "40") or param.size.endswith("* 5") else 2
-
-
-def by_value(entry):
-    return [p for p in entry.params if not p.mark and not is_handle(entry, p)]
-
-
 def kind_of(api, entry, param):
     kind = api.types.get(param.base)
     if not kind or kind.wire not in C_TYPE:
         raise ApiError(f"{entry.origin}: {entry.name}: no type statement for {param.base}")
     return kind
-
-
-def reply_fields(entry):
-    fields = []
-    for p in entry.params:
-        if p.mark in ("result", "inout"):
-            fields.append(Field(p.name, "uint64_t", 8 * words(p), 8, f"[{words(p)}]"))
-        elif p.mark == "info":
-            fields.append(Field(p.name, "int32_t", 4, 4))
-    return fields
-
-
-def key_bytes(entry, key):
-    return 32 + sum(f.size for f in key)
 
 
 def ops_header(api, family):

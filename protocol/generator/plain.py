@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library of form plain: its handles are made, used and destroyed by generated code on both sides
-(shim/libraries/common/plain.h, gpu-agent/worker/libraries/common/plain.h), and its status travels as
-its own number.  By hand remain what is local and what an entry says.
+"""What both sides have of each library: its front, its handles, what is set and asked of them, and the tables
+(shim/libraries/common/plain.h, gpu-agent/worker/libraries/common/plain.h).  Its calls' arguments travel as items:
+fixed.py where all have a known size, else items.py.  By hand remain what is local and what an entry says.
 
-A call's body is struct library_state, then what the call is learned by (all that goes by value), then
-the rest: what is varying, scalars and device addresses.  Its answer is struct library_reply, then
-what comes back.
+What makes or destroys a handle has a struct of its own: struct library_state, what goes by value, the major.
 """
-from . import items, library, text
+from . import fixed, items, library, text
 from .agent import library_flags
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
-
-VALUES = ("scalar", "inout", "result")  # marks of bytes or an address, as the pointer mode says
 
 
 def files(api, family):
@@ -31,11 +27,9 @@ def is_hand(entry):
     return entry.hand("shim") or entry.hand("agent")
 
 
-def is_framed(api, entry):
-    """Whether its frame is one of these, and what makes it is generated."""
-    if items.is_items(api, entry):
-        return False
-    return marked(entry, "new") or marked(entry, "gone") or not is_hand(entry)
+def is_framed(entry):
+    """Whether it makes or destroys a handle."""
+    return marked(entry, "new") or marked(entry, "gone")
 
 
 def made_by(api, family, mark):
@@ -50,59 +44,24 @@ def kind(api, family):
 
 
 def fields(api, entry):
-    """[key field], [other field]"""
-    key, rest = [], []
-    if marked(entry, "new"):
-        rest.append(Field("major", "uint32_t", 4, 4))
+    """What stands behind the state."""
+    out = []
     for p in entry.params:
-        if p.mark in ("new", "gone", "info") or library.is_handle(entry, p):
-            continue
-        if p.mark in ("fills", "device"):
-            rest.append(Field(p.name, "uint64_t", 8, 8))
-            continue
-        if p.mark in VALUES:
-            n = library.words(p)
-            rest.append(Field(p.name, "uint64_t", 8 * n, 8, f"[{n}]", p.mark))
-            continue
-        if p.mark not in ("", "varying"):
-            raise ApiError(f"{entry.origin}: {entry.name}: {p.mark} does not suit form(plain)")
-        of = library.kind_of(api, entry, p)
-        (rest if p.mark else key).append(Field(p.name, C_TYPE[of.wire], of.size, of.align))
-    key.sort(key=lambda f: -f.align)
-    rest.sort(key=lambda f: -f.align)
-    return key, rest
-
-
-def reply_fields(entry):
-    """What comes back behind struct library_reply."""
-    return library.reply_fields(entry)
+        if not p.mark and not library.is_handle(entry, p):
+            of = library.kind_of(api, entry, p)
+            out.append(Field(p.name, C_TYPE[of.wire], of.size, of.align))
+    return out + [Field("major", "uint32_t", 4, 4)] if marked(entry, "new") else out
 
 
 def wire_header(api, family):
     out = text.head(
-        f"Bodies of {family}.api's frames: the handle's state, what the call is learned by, the rest.\n"
-        "KEY_NAME: where the second part ends.  A call whose fields are another's shares its structs.",
+        f"Bodies of the frames that make and destroy the handles of {family}.api.",
         f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_WIRE_H",
         ["<stdint.h>", "", f'"protocol/libraries/{family}.h"', '"protocol/libraries/plain.h"'])
-    first = {}
     for e in crossing(api, family):
-        if not is_framed(api, e):
-            continue
-        key, rest = fields(api, e)
-        body = [Field("state", "struct library_state", 32, 8)] + key + rest
-        reply = [Field("first", "struct library_reply", 8, 4)] + reply_fields(e) \
-            if reply_fields(e) else []
-        ends = library.key_bytes(e, key)
-        model = first.setdefault((struct("", body), struct("", reply), ends), e.name)
-        if model != e.name:
-            out += f"#define wire_{e.name} wire_{model}\n"
-            out += f"#define wire_{e.name}_reply wire_{model}_reply\n" if reply else ""
-            out += f"#define KEY_{e.name} KEY_{model}\n"
-            continue
-        out += f"\n/* {e.verb} {e.op} */\n"
-        out += struct(f"wire_{e.name}", body)
-        out += f"#define KEY_{e.name} {ends}u\n"
-        out += struct(f"wire_{e.name}_reply", reply) if reply else ""
+        if is_framed(e):
+            out += f"\n/* {e.verb} {e.op} */\n"
+            out += struct(f"wire_{e.name}", [Field("state", "struct library_state", 32, 8)] + fields(api, e))
     return out + "\n#endif\n"
 
 
@@ -149,74 +108,35 @@ def front(api, family):
 
 
 def value(entry, p, api):
-    if p.mark == "device":
-        return f"(uint64_t)(uintptr_t){p.name}"
     wire = library.kind_of(api, entry, p).wire
     return f"(uint32_t){p.name}" if wire == "enum" else p.name
 
 
-def puts(entry):
-    """Statements that put what is no value by itself into the body."""
-    out = ""
-    for p in entry.params:
-        where = ["&call", f"body.{p.name}", p.name]
-        if p.mark == "fills":
-            where = ["&call", f"&body.{p.name}", p.name, p.size, f"sizeof(*{p.name})"]
-        elif p.mark in ("scalar", "inout"):
-            where.append(p.size)
-        elif p.mark != "result":
-            continue
-        out += text.wrap(f"\tvcuda_library_{p.mark}(", where, ");") + "\n"
-    return out
-
-
-def gives(entry):
-    """Statements that hand over what came back."""
-    out = ""
-    for p in entry.params:
-        if p.mark in ("result", "inout"):
-            items = ["&call", p.name, f"reply.{p.name}", p.size]
-            out += text.wrap("\tvcuda_library_give(", items, ");") + "\n"
-        elif p.mark == "info":
-            out += f"\tif ({p.name} && !status)\n\t\t*{p.name} = reply.{p.name};\n"
-    return out
-
-
 def stub(api, entry):
-    f = entry.family
-    passed = [p for p in entry.params if p.mark in ("", "varying", "device") and
-              not library.is_handle(entry, p)]
+    """Of what makes or destroys a handle that the agent knows."""
     made, gone = (marked(entry, m) for m in ("new", "gone"))
-    init = [f".{p.name} = {value(entry, p, api)}" for p in passed] + \
-        ([".major = VCUDA_ABI"] if made else [])
-    handle = gone or next((p for p in entry.params if library.is_handle(entry, p)), None)
-    back = gives(entry)
+    init = [f".{p.name} = {value(entry, p, api)}" for p in entry.params
+            if not p.mark and not library.is_handle(entry, p)]
+    init += [".major = VCUDA_ABI"] if made else []
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     out += "\tstruct library_call call;\n"
     out += f"\tstruct wire_{entry.name} body = {{\n" + text.wrap("\t\t", init, ",", "\t\t") + "\n\t};\n" \
         if init else f"\tstruct wire_{entry.name} body = {{0}};\n"
-    out += f"\tstruct wire_{entry.name}_reply reply;\n\tint status;\n" if back else ""
     if entry.has("null_too"):
-        out += f"\n\tif (!{handle.name}) {{\n\t\tvcuda_count(CALL_{entry.name});\n\t\treturn 0;\n\t}}"
+        out += f"\n\tif (!{gone.name}) {{\n\t\tvcuda_count(CALL_{entry.name});\n\t\treturn 0;\n\t}}"
     out += "\n" + text.wrap("\tvcuda_library_begin(", [
-        "&call", f"&{f}_front", f"CALL_{entry.name}", "NULL" if made else handle.name,
-        "&body.state"], ");") + "\n" + puts(entry)
+        "&call", f"&{entry.family}_front", f"CALL_{entry.name}", "NULL" if made else gone.name,
+        "&body.state"], ");") + "\n"
     if entry.has("keeps"):
         number = entry.library.word(entry.options["keeps"])
-        out += f"\tvcuda_library_keeps(&call, {number}, (uint64_t){value(entry, passed[0], api)});\n"
+        first = next(p for p in entry.params if not p.mark)
+        out += f"\tvcuda_library_keeps(&call, {number}, (uint64_t){value(entry, first, api)});\n"
     args = ["&call", f"OP_{entry.name}", "&body", "sizeof(body)"]
     if made:
         host = "true" if entry.has("on_host") else "false"
         args += [f'"{entry.base}"', host, f"(void **){made.name}"]
         return out + text.wrap("\treturn vcuda_library_create(", args, ");") + "\n}\n"
-    if gone:
-        return out + text.wrap("\treturn vcuda_library_destroy(", args, ");") + "\n}\n"
-    args += [f"KEY_{entry.name}" if entry.verb == "learned" else "0"]
-    args += ["&reply", "sizeof(reply)"] if back else ["NULL", "0"]
-    if not back:
-        return out + text.wrap("\treturn vcuda_library_send(", args, ");") + "\n}\n"
-    out += text.wrap("\tstatus = vcuda_library_send(", args, ");") + "\n"
-    return out + back + "\treturn status;\n}\n"
+    return out + text.wrap("\treturn vcuda_library_destroy(", args, ");") + "\n}\n"
 
 
 def name_stub(entry):
@@ -261,8 +181,8 @@ def stub_of(api, e, name):
     if library.is_made(e):
         return "\n" + local_stub(e)
     if e.op and not e.hand("shim"):
-        made = library.wide_stub(e) if wide else \
-            items.stub(api, e) if items.is_items(api, e) else stub(api, e)
+        made = library.wide_stub(e) if wide else stub(api, e) if is_framed(e) else \
+            (items if items.is_items(api, e) else fixed).stub(api, e)
         return f"\n/* {e.verb} {e.op} */\n" + made
     told = "program" in e.library.hooks and e.result.endswith("Status_t")
     return text.row("STUB_TOLD" if told else "STUB", e.family if told else "library", e.result, name,
@@ -284,7 +204,7 @@ def stubs(api, family):
         f"shim/libraries/common/plain.h; what is local goes to hand_NAME in shim/libraries/{family}/.",
         None, ["<stddef.h>", ""] + sorted(text.includes(
             *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
-            ['"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
+            ['"protocol/libraries/items.h"', '"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
              '"shim/libraries/common/stub.h"'] +
             ([f'"shim/libraries/{family}/{family}.h"'] if has_descriptors(api, family) else [])))
     every = library.wide_exported(api.of(family))
@@ -387,80 +307,29 @@ void {family}_forget(uint16_t context)
 """
 
 
-def argument(api, entry, p):
-    if p.mark == "new":
-        return "&handle"
-    if library.is_handle(entry, p):
-        return "served->handle"
-    if p.mark == "fills":
-        return p.name
-    if p.mark == "info":
-        return f"&{p.name}"
-    if p.mark == "device":
-        return f"(void *)(uintptr_t)body->{p.name}"
-    if p.mark in VALUES:
-        return f"plain_at(served, {p.name}, body->{p.name}, sizeof({p.name}))"
-    wire = library.kind_of(api, entry, p).wire
-    return f"({p.type.strip()})body->{p.name}" if wire == "enum" else f"body->{p.name}"
-
-
-def arguments(api, e):
-    return [argument(api, e, p) for p in e.params]
-
-
-def call_of(api, e):
-    return text.wrap(f"\tstatus = lib->{e.name}(", arguments(api, e), ");") + "\n"
-
-
 def serve_create(api, e):
     f, one = e.family, e.library
+    args = ["&handle" if p.mark == "new" else
+            f"({p.type.strip()})body->{p.name}" if library.kind_of(api, e, p).wire == "enum" else f"body->{p.name}"
+            for p in e.params]
     out = f"\tconst struct {f}_library *lib = plain_open(w, r, &{f}_plain, body->major);\n"
     out += f"\t{one.handle} handle = NULL;\n\tint status;\n\n"
     out += "\tif (!lib)\n\t\treturn r->refused;\n"
-    out += f'\tif (!lib->{e.name})\n\t\treturn worker_lacks(w, "{e.name}");\n' + call_of(api, e)
+    out += f'\tif (!lib->{e.name})\n\t\treturn worker_lacks(w, "{e.name}");\n'
+    out += text.wrap(f"\tstatus = lib->{e.name}(", args, ");") + "\n"
     return out + text.wrap("\treturn plain_bind(", [
         "w", "r", f"&{f}_plain", "lib", "status", "handle", "body->state.handle",
         "true" if e.has("on_host") else "false"], ");") + "\n}\n\n"
 
 
 def serve_one(api, e):
-    f = e.family
+    """Of what makes or destroys a handle."""
     out = text.prototype("static CUresult", f"run_{e.name}",
                          ["struct worker *w", "struct request *r"], "\n{\n")
     out += text.wrap(f"\tconst struct wire_{e.name} *body =", ["(const void *)r->body"], ";") + "\n"
     if marked(e, "new"):
         return out + serve_create(api, e)
-    if marked(e, "gone"):
-        return out + f"\n\treturn plain_close(w, r, &{f}_plain, body->state.handle);\n}}\n\n"
-    if reply_fields(e):
-        out += text.wrap(f"\tstruct wire_{e.name}_reply *answer =", ["(void *)r->answer"], ";") + "\n"
-    out += f"\tstruct plain_served *served = plain_use(w, r, &{f}_plain, &body->state);\n"
-    out += f"\tconst struct {f}_library *lib = served ? served->library : NULL;\n"
-    checks = after = ""
-    for p in e.params:
-        if p.mark == "fills":
-            out += text.wrap(f"\tvoid *{p.name} = plain_fills(", [
-                "w", "r", "served", f"body->{p.name}", f"body->{p.size}", f"sizeof({p.base})"],
-                ");") + "\n"
-        elif p.mark in VALUES:
-            out += f"\t_Alignas(16) uint64_t {p.name}[{library.words(p)}];\n"
-            checks += f"\tplain_check(w, r, served, body->{p.name});\n"
-        elif p.mark == "info":
-            out += f"\tint {p.name} = 0;\n"
-            after += f"\tanswer->{p.name} = {p.name};\n"
-        if p.mark in ("result", "inout"):
-            after += f"\tmemcpy(answer->{p.name}, {p.name}, sizeof(answer->{p.name}));\n"
-    answer = f"\treturn plain_answer(w, r, served, lib->{e.name}("
-    apart = after or text.columns(answer) > text.WIDTH
-    out += "\tint status;\n" if apart else ""
-    absent = f"\tif (!lib || worker_refused(r) || !lib->{e.name})\n"
-    if text.columns(absent) > text.WIDTH:
-        absent = absent.replace("|| !lib", "||\n\t\t!lib")
-    out += f"\n{checks}{absent}" + text.wrap("\t\treturn plain_lacks(", [
-        "w", "r", "served", f'"{e.name}"'], ");", "\t\t\t") + "\n"
-    if not apart:
-        return out + text.wrap(answer, arguments(api, e), "));", "\t\t\t") + "\n}\n\n"
-    return out + call_of(api, e) + after + "\treturn plain_answer(w, r, served, status);\n}\n\n"
+    return out + f"\n\treturn plain_close(w, r, &{e.family}_plain, body->state.handle);\n}}\n\n"
 
 
 def flags(entry):
@@ -473,8 +342,7 @@ def answered(e):
         return "0"
     if marked(e, "new"):
         return "sizeof(struct library_opened)"
-    return f"sizeof(struct wire_{e.name}_reply)" if reply_fields(e) or e.verb != "learned" and is_hand(e) \
-        else "sizeof(struct library_reply)"
+    return f"sizeof(struct wire_{e.name}_reply)" if e.verb != "learned" else "sizeof(struct library_reply)"
 
 
 def row(e, first):
@@ -487,18 +355,18 @@ def row(e, first):
 def serve_source(api, family):
     first = api.ops[family][0]
     every = crossing(api, family)
-    sent = [e for e in every if items.is_items(api, e)]
-    rooms = ['"gpu-agent/worker/libraries/common/items.h"',
-             f'"gpu-agent/worker/libraries/{family}/{family}.h"'] if sent else []
+    sent = [e for e in every if items.travels(api, e)]
+    room = [f'"gpu-agent/worker/libraries/{family}/{family}.h"'] if has_descriptors(api, family) else []
     out = text.head(
         f"Serve functions of {family}.api, over gpu-agent/worker/libraries/common/.", None,
-        ["<string.h>", "", '"gpu-agent/worker/libraries/common/plain.h"', *rooms,
+        ["<string.h>", "", '"gpu-agent/worker/libraries/common/items.h"', *room,
          '"gpu-agent/worker/warm.h"'] +
         text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     out += glue(api, family)
-    out += "".join(serve_one(api, e) for e in every if is_framed(api, e) and not e.hand("agent"))
-    out += "".join(items.serve_one(api, e) for e in sent if not e.hand("agent"))
+    out += "".join(serve_one(api, e) for e in every if is_framed(e) and not e.hand("agent"))
+    out += "".join((items if items.is_items(api, e) else fixed).serve_one(api, e)
+                   for e in sent if not e.hand("agent"))
     out += items.runs(family, sent, first) if sent else ""
     out += "static const struct serve_entry entries[] = {\n"
-    out += "".join((items.row if e in sent else row)(e, first) for e in every)
+    out += "".join(items.row(api, e, first) if e in sent else row(e, first) for e in every)
     return out + "};\n\n" + library.finder(family, first)

@@ -18,13 +18,15 @@
  *	    library_alignment(), bit 8.
  *	    ints of a cached call: their count and the ints.
  * varying: 8-byte words.
- *	    An address: one, 0 for NULL. A scalar: one, or two where it is larger.
+ *	    An address: one, 0 for NULL. A scalar: as many as it may have, the first its address
+ *	    where scalars lie on the device.
  *	    ints: their count in 8 bytes, then 4 bytes each, padded to 8.
  */
 #ifndef VCUDA_PROTOCOL_LIBRARIES_ITEMS_H
 #define VCUDA_PROTOCOL_LIBRARIES_ITEMS_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "protocol/libraries/plain.h"
 
@@ -68,6 +70,61 @@ enum library_place {
 static inline uint8_t library_alignment(uint64_t address)
 {
 	return !address ? 0 : (uint8_t)(1 + __builtin_ctzll(address | 256));
+}
+
+/* A body whose items all have a known size: words of the key, and of the varying part. */
+#define LIBRARY_BODY(KEY_WORDS, VARYING_WORDS)                                                 \
+	struct {                                                                               \
+		struct library_body head;                                                      \
+		uint32_t key[((KEY_WORDS) + 1) / 2 * 2];                                       \
+		uint64_t varying[VARYING_WORDS];                                               \
+	}
+#define LIBRARY_KEY_TO(WORDS) (sizeof(struct library_body) + 4 * (WORDS))
+/* An answer with so many words. */
+#define LIBRARY_RESULTS(WORDS)                                                                 \
+	struct {                                                                               \
+		struct library_reply first;                                                    \
+		uint64_t out[WORDS];                                                           \
+	}
+
+/* A number as words of the key, and back. */
+#define LIBRARY_TWO(NUMBER) (uint32_t)(uint64_t)(NUMBER), (uint32_t)((uint64_t)(NUMBER) >> 32)
+
+static inline uint32_t library_float_bits(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+static inline uint64_t library_double_bits(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+static inline uint64_t library_long(const uint32_t *key)
+{
+	return (uint64_t)key[1] << 32 | key[0];
+}
+
+static inline float library_float(const uint32_t *key)
+{
+	float value;
+
+	memcpy(&value, key, sizeof(value));
+	return value;
+}
+
+static inline double library_double(const uint32_t *key)
+{
+	double value;
+
+	memcpy(&value, key, sizeof(value));
+	return value;
 }
 
 #endif

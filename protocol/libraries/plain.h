@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What travels first with each call of a library of form(plain), and what comes back.
+ * What travels first with each call of a library, and what comes back.
  */
 #ifndef VCUDA_PROTOCOL_LIBRARIES_PLAIN_H
 #define VCUDA_PROTOCOL_LIBRARIES_PLAIN_H

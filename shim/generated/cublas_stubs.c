@@ -11,6 +11,7 @@
 #include "protocol/generated/cublas_api.h"
 #include "protocol/generated/cublas_ops.h"
 #include "protocol/generated/cublas_wire.h"
+#include "protocol/libraries/items.h"
 #include "protocol/wire/handle.h"
 #include "shim/generated/cublas_hand.h"
 #include "shim/libraries/common/plain.h"
@@ -161,12 +162,10 @@ STUB_EXPORT cublasStatus_t cublasSetEmulationStrategy(cublasHandle_t handle,
 		cublasEmulationStrategy_t emulationStrategy)
 {
 	struct library_call call;
-	struct wire_cublasSetEmulationStrategy body = {
-		.emulationStrategy = (uint32_t)emulationStrategy,
-	};
+	LIBRARY_BODY(1, 0) body = {.head.key_words = 1, .key = {(uint32_t)emulationStrategy}};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSetEmulationStrategy, handle,
-		&body.state);
+		&body.head.state);
 	vcuda_library_keeps(&call, 4, (uint64_t)(uint32_t)emulationStrategy);
 	return vcuda_library_send(&call, OP_cublasSetEmulationStrategy, &body, sizeof(body), 0,
 		NULL, 0);
@@ -190,12 +189,10 @@ STUB_EXPORT cublasStatus_t cublasSetEmulationSpecialValuesSupport(cublasHandle_t
 		cudaEmulationSpecialValuesSupport mask)
 {
 	struct library_call call;
-	struct wire_cublasSetEmulationSpecialValuesSupport body = {
-		.mask = (uint32_t)mask,
-	};
+	LIBRARY_BODY(1, 0) body = {.head.key_words = 1, .key = {(uint32_t)mask}};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSetEmulationSpecialValuesSupport,
-		handle, &body.state);
+		handle, &body.head.state);
 	vcuda_library_keeps(&call, 5, (uint64_t)(uint32_t)mask);
 	return vcuda_library_send(&call, OP_cublasSetEmulationSpecialValuesSupport, &body,
 		sizeof(body), 0, NULL, 0);
@@ -219,12 +216,10 @@ STUB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaControl(cublasHan
 		cudaEmulationMantissaControl mantissaControl)
 {
 	struct library_call call;
-	struct wire_cublasSetFixedPointEmulationMantissaControl body = {
-		.mantissaControl = (uint32_t)mantissaControl,
-	};
+	LIBRARY_BODY(1, 0) body = {.head.key_words = 1, .key = {(uint32_t)mantissaControl}};
 
 	vcuda_library_begin(&call, &cublas_front,
-		CALL_cublasSetFixedPointEmulationMantissaControl, handle, &body.state);
+		CALL_cublasSetFixedPointEmulationMantissaControl, handle, &body.head.state);
 	vcuda_library_keeps(&call, 6, (uint64_t)(uint32_t)mantissaControl);
 	return vcuda_library_send(&call, OP_cublasSetFixedPointEmulationMantissaControl, &body,
 		sizeof(body), 0, NULL, 0);
@@ -248,12 +243,10 @@ STUB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMaxMantissaBitCount(
 		cublasHandle_t handle, int maxMantissaBitCount)
 {
 	struct library_call call;
-	struct wire_cublasSetFixedPointEmulationMaxMantissaBitCount body = {
-		.maxMantissaBitCount = maxMantissaBitCount,
-	};
+	LIBRARY_BODY(1, 0) body = {.head.key_words = 1, .key = {(uint32_t)maxMantissaBitCount}};
 
 	vcuda_library_begin(&call, &cublas_front,
-		CALL_cublasSetFixedPointEmulationMaxMantissaBitCount, handle, &body.state);
+		CALL_cublasSetFixedPointEmulationMaxMantissaBitCount, handle, &body.head.state);
 	vcuda_library_keeps(&call, 7, (uint64_t)maxMantissaBitCount);
 	return vcuda_library_send(&call, OP_cublasSetFixedPointEmulationMaxMantissaBitCount,
 		&body, sizeof(body), 0, NULL, 0);
@@ -277,12 +270,10 @@ STUB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitOffset(cublasH
 		int mantissaBitOffset)
 {
 	struct library_call call;
-	struct wire_cublasSetFixedPointEmulationMantissaBitOffset body = {
-		.mantissaBitOffset = mantissaBitOffset,
-	};
+	LIBRARY_BODY(1, 0) body = {.head.key_words = 1, .key = {(uint32_t)mantissaBitOffset}};
 
 	vcuda_library_begin(&call, &cublas_front,
-		CALL_cublasSetFixedPointEmulationMantissaBitOffset, handle, &body.state);
+		CALL_cublasSetFixedPointEmulationMantissaBitOffset, handle, &body.head.state);
 	vcuda_library_keeps(&call, 8, (uint64_t)mantissaBitOffset);
 	return vcuda_library_send(&call, OP_cublasSetFixedPointEmulationMantissaBitOffset,
 		&body, sizeof(body), 0, NULL, 0);
@@ -306,13 +297,14 @@ STUB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(
 		cublasHandle_t handle, int *mantissaBitCount)
 {
 	struct library_call call;
-	struct wire_cublasSetFixedPointEmulationMantissaBitCountPointer body = {
-		.mantissaBitCount = (uint64_t)(uintptr_t)mantissaBitCount,
+	LIBRARY_BODY(0, 1) body = {
+		.head.key_words = 0, .varying = {[0] = (uint64_t)(uintptr_t)mantissaBitCount},
 	};
 
 	vcuda_library_begin(&call, &cublas_front,
-		CALL_cublasSetFixedPointEmulationMantissaBitCountPointer, handle, &body.state);
-	vcuda_library_keeps(&call, 9, (uint64_t)(uint64_t)(uintptr_t)mantissaBitCount);
+		CALL_cublasSetFixedPointEmulationMantissaBitCountPointer, handle,
+		&body.head.state);
+	vcuda_library_keeps(&call, 9, (uint64_t)(uintptr_t)mantissaBitCount);
 	return vcuda_library_send(&call, OP_cublasSetFixedPointEmulationMantissaBitCountPointer,
 		&body, sizeof(body), 0, NULL, 0);
 }
@@ -384,18 +376,19 @@ STUB_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void
 		cudaDataType executionType)
 {
 	struct library_call call;
-	struct wire_cublasNrm2Ex body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.resultType = (uint32_t)resultType, .executionType = (uint32_t)executionType,
+	LIBRARY_BODY(5, 3) body = {
+		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)resultType, (uint32_t)executionType},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasNrm2Ex_reply reply;
+	LIBRARY_RESULTS(2) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasNrm2Ex, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasNrm2Ex, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasNrm2Ex, &body, sizeof(body),
-		KEY_cublasNrm2Ex, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, cublas_data_bytes(resultType));
+		LIBRARY_KEY_TO(5), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
 	return status;
 }
 
@@ -404,17 +397,19 @@ STUB_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const fl
 		int incx, float *result)
 {
 	struct library_call call;
-	struct wire_cublasSnrm2_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasSnrm2_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSnrm2_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSnrm2_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasSnrm2_v2, &body, sizeof(body),
-		KEY_cublasSnrm2_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -423,17 +418,19 @@ STUB_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const do
 		int incx, double *result)
 {
 	struct library_call call;
-	struct wire_cublasDnrm2_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasDnrm2_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDnrm2_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDnrm2_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasDnrm2_v2, &body, sizeof(body),
-		KEY_cublasDnrm2_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 8);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
 	return status;
 }
 
@@ -442,17 +439,19 @@ STUB_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const c
 		int incx, float *result)
 {
 	struct library_call call;
-	struct wire_cublasScnrm2_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasScnrm2_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasScnrm2_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasScnrm2_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasScnrm2_v2, &body, sizeof(body),
-		KEY_cublasScnrm2_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -461,17 +460,19 @@ STUB_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
 	struct library_call call;
-	struct wire_cublasDznrm2_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasDznrm2_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDznrm2_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDznrm2_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasDznrm2_v2, &body, sizeof(body),
-		KEY_cublasDznrm2_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 8);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
 	return status;
 }
 
@@ -481,19 +482,19 @@ STUB_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void 
 		void *result, cudaDataType resultType, cudaDataType executionType)
 {
 	struct library_call call;
-	struct wire_cublasDotEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
-		.resultType = (uint32_t)resultType, .executionType = (uint32_t)executionType,
+	LIBRARY_BODY(7, 4) body = {
+		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)yType, (uint32_t)incy, (uint32_t)resultType, (uint32_t)executionType},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasDotEx_reply reply;
+	LIBRARY_RESULTS(2) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDotEx, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
-	status = vcuda_library_send(&call, OP_cublasDotEx, &body, sizeof(body), KEY_cublasDotEx,
-		&reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, cublas_data_bytes(resultType));
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDotEx, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
+	status = vcuda_library_send(&call, OP_cublasDotEx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
 	return status;
 }
 
@@ -503,19 +504,19 @@ STUB_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void
 		void *result, cudaDataType resultType, cudaDataType executionType)
 {
 	struct library_call call;
-	struct wire_cublasDotcEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
-		.resultType = (uint32_t)resultType, .executionType = (uint32_t)executionType,
+	LIBRARY_BODY(7, 4) body = {
+		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)yType, (uint32_t)incy, (uint32_t)resultType, (uint32_t)executionType},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasDotcEx_reply reply;
+	LIBRARY_RESULTS(2) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDotcEx, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDotcEx, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
 	status = vcuda_library_send(&call, OP_cublasDotcEx, &body, sizeof(body),
-		KEY_cublasDotcEx, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, cublas_data_bytes(resultType));
+		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
 	return status;
 }
 
@@ -524,18 +525,18 @@ STUB_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const flo
 		const float *y, int incy, float *result)
 {
 	struct library_call call;
-	struct wire_cublasSdot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasSdot_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSdot_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSdot_v2, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
 	status = vcuda_library_send(&call, OP_cublasSdot_v2, &body, sizeof(body),
-		KEY_cublasSdot_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -544,18 +545,18 @@ STUB_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const dou
 		int incx, const double *y, int incy, double *result)
 {
 	struct library_call call;
-	struct wire_cublasDdot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasDdot_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDdot_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDdot_v2, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
 	status = vcuda_library_send(&call, OP_cublasDdot_v2, &body, sizeof(body),
-		KEY_cublasDdot_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 8);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
 	return status;
 }
 
@@ -564,18 +565,19 @@ STUB_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cu
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
 	struct library_call call;
-	struct wire_cublasCdotu_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasCdotu_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdotu_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdotu_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
 	status = vcuda_library_send(&call, OP_cublasCdotu_v2, &body, sizeof(body),
-		KEY_cublasCdotu_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 8);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
 	return status;
 }
 
@@ -584,18 +586,19 @@ STUB_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cu
 		int incx, const cuComplex *y, int incy, cuComplex *result)
 {
 	struct library_call call;
-	struct wire_cublasCdotc_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasCdotc_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdotc_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdotc_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
 	status = vcuda_library_send(&call, OP_cublasCdotc_v2, &body, sizeof(body),
-		KEY_cublasCdotc_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 8);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
 	return status;
 }
 
@@ -605,18 +608,19 @@ STUB_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
 		cuDoubleComplex *result)
 {
 	struct library_call call;
-	struct wire_cublasZdotu_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasZdotu_v2_reply reply;
+	LIBRARY_RESULTS(2) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdotu_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdotu_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
 	status = vcuda_library_send(&call, OP_cublasZdotu_v2, &body, sizeof(body),
-		KEY_cublasZdotu_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 16);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 16);
 	return status;
 }
 
@@ -626,18 +630,19 @@ STUB_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
 		cuDoubleComplex *result)
 {
 	struct library_call call;
-	struct wire_cublasZdotc_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
-	struct wire_cublasZdotc_v2_reply reply;
+	LIBRARY_RESULTS(2) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdotc_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdotc_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[2], result);
 	status = vcuda_library_send(&call, OP_cublasZdotc_v2, &body, sizeof(body),
-		KEY_cublasZdotc_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 16);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 16);
 	return status;
 }
 
@@ -647,16 +652,16 @@ STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void
 		cudaDataType executionType)
 {
 	struct library_call call;
-	struct wire_cublasScalEx body = {
-		.n = n, .alphaType = (uint32_t)alphaType, .x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType, .incx = incx,
-		.executionType = (uint32_t)executionType,
+	LIBRARY_BODY(5, 3) body = {
+		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)alphaType, (uint32_t)xType,
+		(uint32_t)incx, (uint32_t)executionType},
+		.varying = {[2] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasScalEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, cublas_data_bytes(alphaType));
-	return vcuda_library_send(&call, OP_cublasScalEx, &body, sizeof(body), KEY_cublasScalEx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasScalEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, cublas_data_bytes(alphaType));
+	return vcuda_library_send(&call, OP_cublasScalEx, &body, sizeof(body),
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1294 */
@@ -664,14 +669,16 @@ STUB_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const fl
 		float *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasSscal_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSscal_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSscal_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasSscal_v2, &body, sizeof(body),
-		KEY_cublasSscal_v2, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 1295 */
@@ -679,14 +686,16 @@ STUB_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const do
 		double *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasDscal_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDscal_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDscal_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDscal_v2, &body, sizeof(body),
-		KEY_cublasDscal_v2, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 1296 */
@@ -694,14 +703,16 @@ STUB_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cu
 		cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCscal_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCscal_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCscal_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCscal_v2, &body, sizeof(body),
-		KEY_cublasCscal_v2, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 1297 */
@@ -709,14 +720,16 @@ STUB_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const f
 		cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCsscal_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsscal_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsscal_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasCsscal_v2, &body, sizeof(body),
-		KEY_cublasCsscal_v2, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 1298 */
@@ -724,14 +737,16 @@ STUB_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *alpha, cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZscal_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 3) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[2] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZscal_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZscal_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZscal_v2, &body, sizeof(body),
-		KEY_cublasZscal_v2, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 1299 */
@@ -739,14 +754,16 @@ STUB_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const d
 		cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZdscal_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdscal_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdscal_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasZdscal_v2, &body, sizeof(body),
-		KEY_cublasZdscal_v2, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 1300 */
@@ -755,17 +772,16 @@ STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void
 		cudaDataType yType, int incy, cudaDataType executiontype)
 {
 	struct library_call call;
-	struct wire_cublasAxpyEx body = {
-		.n = n, .alphaType = (uint32_t)alphaType, .x = (uint64_t)(uintptr_t)x,
-		.xType = (uint32_t)xType, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.yType = (uint32_t)yType, .incy = incy,
-		.executiontype = (uint32_t)executiontype,
+	LIBRARY_BODY(7, 4) body = {
+		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)alphaType, (uint32_t)xType,
+		(uint32_t)incx, (uint32_t)yType, (uint32_t)incy, (uint32_t)executiontype},
+		.varying = {[2] = (uint64_t)(uintptr_t)x, [3] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasAxpyEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, cublas_data_bytes(alphaType));
-	return vcuda_library_send(&call, OP_cublasAxpyEx, &body, sizeof(body), KEY_cublasAxpyEx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasAxpyEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, cublas_data_bytes(alphaType));
+	return vcuda_library_send(&call, OP_cublasAxpyEx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1301 */
@@ -773,15 +789,16 @@ STUB_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const fl
 		const float *x, int incx, float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSaxpy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSaxpy_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSaxpy_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasSaxpy_v2, &body, sizeof(body),
-		KEY_cublasSaxpy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1302 */
@@ -789,15 +806,16 @@ STUB_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const do
 		const double *x, int incx, double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDaxpy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDaxpy_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDaxpy_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDaxpy_v2, &body, sizeof(body),
-		KEY_cublasDaxpy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1303 */
@@ -805,15 +823,16 @@ STUB_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cu
 		const cuComplex *x, int incx, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasCaxpy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCaxpy_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCaxpy_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCaxpy_v2, &body, sizeof(body),
-		KEY_cublasCaxpy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1304 */
@@ -822,15 +841,16 @@ STUB_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
 		cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZaxpy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[2] = (uint64_t)(uintptr_t)x, [3] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZaxpy_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZaxpy_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZaxpy_v2, &body, sizeof(body),
-		KEY_cublasZaxpy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1305 */
@@ -838,14 +858,15 @@ STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
 	struct library_call call;
-	struct wire_cublasCopyEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)yType, (uint32_t)incy}, .varying = {[0] = (uint64_t)(uintptr_t)x,
+		[1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCopyEx, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasCopyEx, &body, sizeof(body), KEY_cublasCopyEx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCopyEx, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasCopyEx, &body, sizeof(body),
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1306 */
@@ -853,14 +874,15 @@ STUB_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const fl
 		int incx, float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasScopy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasScopy_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasScopy_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasScopy_v2, &body, sizeof(body),
-		KEY_cublasScopy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1307 */
@@ -868,14 +890,15 @@ STUB_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const do
 		int incx, double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDcopy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDcopy_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDcopy_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDcopy_v2, &body, sizeof(body),
-		KEY_cublasDcopy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1308 */
@@ -883,14 +906,15 @@ STUB_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cu
 		int incx, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasCcopy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCcopy_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCcopy_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCcopy_v2, &body, sizeof(body),
-		KEY_cublasCcopy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1309 */
@@ -898,14 +922,15 @@ STUB_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZcopy_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZcopy_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZcopy_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZcopy_v2, &body, sizeof(body),
-		KEY_cublasZcopy_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1310 */
@@ -913,14 +938,15 @@ STUB_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x
 		float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSswap_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSswap_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSswap_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasSswap_v2, &body, sizeof(body),
-		KEY_cublasSswap_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1311 */
@@ -928,14 +954,15 @@ STUB_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *
 		double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDswap_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDswap_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDswap_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDswap_v2, &body, sizeof(body),
-		KEY_cublasDswap_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1312 */
@@ -943,14 +970,15 @@ STUB_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComple
 		cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasCswap_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCswap_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCswap_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCswap_v2, &body, sizeof(body),
-		KEY_cublasCswap_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1313 */
@@ -958,14 +986,15 @@ STUB_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDouble
 		int incx, cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZswap_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZswap_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZswap_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZswap_v2, &body, sizeof(body),
-		KEY_cublasZswap_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1314 */
@@ -973,14 +1002,15 @@ STUB_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		cudaDataType xType, int incx, void *y, cudaDataType yType, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSwapEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)yType, (uint32_t)incy}, .varying = {[0] = (uint64_t)(uintptr_t)x,
+		[1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSwapEx, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasSwapEx, &body, sizeof(body), KEY_cublasSwapEx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSwapEx, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasSwapEx, &body, sizeof(body),
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1315 */
@@ -988,17 +1018,19 @@ STUB_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const f
 		int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIsamax_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIsamax_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIsamax_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIsamax_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIsamax_v2, &body, sizeof(body),
-		KEY_cublasIsamax_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1024,17 +1056,19 @@ STUB_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const d
 		int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIdamax_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIdamax_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIdamax_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIdamax_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIdamax_v2, &body, sizeof(body),
-		KEY_cublasIdamax_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1060,17 +1094,19 @@ STUB_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const c
 		int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIcamax_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIcamax_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIcamax_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIcamax_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIcamax_v2, &body, sizeof(body),
-		KEY_cublasIcamax_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1096,17 +1132,19 @@ STUB_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIzamax_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIzamax_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIzamax_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIzamax_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIzamax_v2, &body, sizeof(body),
-		KEY_cublasIzamax_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1132,17 +1170,18 @@ STUB_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const voi
 		cudaDataType xType, int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIamaxEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIamaxEx_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIamaxEx, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIamaxEx, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIamaxEx, &body, sizeof(body),
-		KEY_cublasIamaxEx, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1168,17 +1207,19 @@ STUB_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const f
 		int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIsamin_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIsamin_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIsamin_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIsamin_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIsamin_v2, &body, sizeof(body),
-		KEY_cublasIsamin_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1204,17 +1245,19 @@ STUB_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const d
 		int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIdamin_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIdamin_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIdamin_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIdamin_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIdamin_v2, &body, sizeof(body),
-		KEY_cublasIdamin_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1240,17 +1283,19 @@ STUB_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const c
 		int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIcamin_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIcamin_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIcamin_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIcamin_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIcamin_v2, &body, sizeof(body),
-		KEY_cublasIcamin_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1276,17 +1321,19 @@ STUB_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIzamin_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIzamin_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIzamin_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIzamin_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIzamin_v2, &body, sizeof(body),
-		KEY_cublasIzamin_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1312,17 +1359,18 @@ STUB_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const voi
 		cudaDataType xType, int incx, int *result)
 {
 	struct library_call call;
-	struct wire_cublasIaminEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasIaminEx_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIaminEx, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasIaminEx, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasIaminEx, &body, sizeof(body),
-		KEY_cublasIaminEx, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1349,18 +1397,19 @@ STUB_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void
 		cudaDataType executiontype)
 {
 	struct library_call call;
-	struct wire_cublasAsumEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.resultType = (uint32_t)resultType, .executiontype = (uint32_t)executiontype,
+	LIBRARY_BODY(5, 3) body = {
+		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)resultType, (uint32_t)executiontype},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasAsumEx_reply reply;
+	LIBRARY_RESULTS(2) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasAsumEx, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasAsumEx, handle, &body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasAsumEx, &body, sizeof(body),
-		KEY_cublasAsumEx, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, cublas_data_bytes(resultType));
+		LIBRARY_KEY_TO(5), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
 	return status;
 }
 
@@ -1369,17 +1418,19 @@ STUB_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const fl
 		int incx, float *result)
 {
 	struct library_call call;
-	struct wire_cublasSasum_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasSasum_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSasum_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSasum_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasSasum_v2, &body, sizeof(body),
-		KEY_cublasSasum_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1388,17 +1439,19 @@ STUB_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const do
 		int incx, double *result)
 {
 	struct library_call call;
-	struct wire_cublasDasum_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasDasum_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDasum_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDasum_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasDasum_v2, &body, sizeof(body),
-		KEY_cublasDasum_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 8);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
 	return status;
 }
 
@@ -1407,17 +1460,19 @@ STUB_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const c
 		int incx, float *result)
 {
 	struct library_call call;
-	struct wire_cublasScasum_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasScasum_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasScasum_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasScasum_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasScasum_v2, &body, sizeof(body),
-		KEY_cublasScasum_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 4);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
 	return status;
 }
 
@@ -1426,17 +1481,19 @@ STUB_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
 		const cuDoubleComplex *x, int incx, double *result)
 {
 	struct library_call call;
-	struct wire_cublasDzasum_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(2, 2) body = {
+		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)x},
 	};
-	struct wire_cublasDzasum_v2_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDzasum_v2, handle, &body.state);
-	vcuda_library_result(&call, body.result, result);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDzasum_v2, handle,
+		&body.head.state);
+	vcuda_library_result(&call, &body.varying[1], result);
 	status = vcuda_library_send(&call, OP_cublasDzasum_v2, &body, sizeof(body),
-		KEY_cublasDzasum_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, result, reply.result, 8);
+		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
 	return status;
 }
 
@@ -1445,16 +1502,16 @@ STUB_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x,
 		float *y, int incy, const float *c, const float *s)
 {
 	struct library_call call;
-	struct wire_cublasSrot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrot_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.c, c, 4);
-	vcuda_library_scalar(&call, body.s, s, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrot_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], c, 4);
+	vcuda_library_scalar(&call, &body.varying[3], s, 4);
 	return vcuda_library_send(&call, OP_cublasSrot_v2, &body, sizeof(body),
-		KEY_cublasSrot_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1331 */
@@ -1462,16 +1519,16 @@ STUB_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x
 		double *y, int incy, const double *c, const double *s)
 {
 	struct library_call call;
-	struct wire_cublasDrot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrot_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.c, c, 8);
-	vcuda_library_scalar(&call, body.s, s, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrot_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], c, 8);
+	vcuda_library_scalar(&call, &body.varying[3], s, 8);
 	return vcuda_library_send(&call, OP_cublasDrot_v2, &body, sizeof(body),
-		KEY_cublasDrot_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1332 */
@@ -1479,16 +1536,16 @@ STUB_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex
 		cuComplex *y, int incy, const float *c, const cuComplex *s)
 {
 	struct library_call call;
-	struct wire_cublasCrot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCrot_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.c, c, 4);
-	vcuda_library_scalar(&call, body.s, s, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCrot_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], c, 4);
+	vcuda_library_scalar(&call, &body.varying[3], s, 8);
 	return vcuda_library_send(&call, OP_cublasCrot_v2, &body, sizeof(body),
-		KEY_cublasCrot_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1333 */
@@ -1496,16 +1553,17 @@ STUB_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComple
 		cuComplex *y, int incy, const float *c, const float *s)
 {
 	struct library_call call;
-	struct wire_cublasCsrot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsrot_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.c, c, 4);
-	vcuda_library_scalar(&call, body.s, s, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsrot_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], c, 4);
+	vcuda_library_scalar(&call, &body.varying[3], s, 4);
 	return vcuda_library_send(&call, OP_cublasCsrot_v2, &body, sizeof(body),
-		KEY_cublasCsrot_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1334 */
@@ -1514,16 +1572,16 @@ STUB_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleC
 		const cuDoubleComplex *s)
 {
 	struct library_call call;
-	struct wire_cublasZrot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 5) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZrot_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.c, c, 8);
-	vcuda_library_scalar(&call, body.s, s, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZrot_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], c, 8);
+	vcuda_library_scalar(&call, &body.varying[3], s, 16);
 	return vcuda_library_send(&call, OP_cublasZrot_v2, &body, sizeof(body),
-		KEY_cublasZrot_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1335 */
@@ -1531,16 +1589,17 @@ STUB_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDouble
 		int incx, cuDoubleComplex *y, int incy, const double *c, const double *s)
 {
 	struct library_call call;
-	struct wire_cublasZdrot_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 4) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdrot_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.c, c, 8);
-	vcuda_library_scalar(&call, body.s, s, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdrot_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], c, 8);
+	vcuda_library_scalar(&call, &body.varying[3], s, 8);
 	return vcuda_library_send(&call, OP_cublasZdrot_v2, &body, sizeof(body),
-		KEY_cublasZdrot_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1336 */
@@ -1549,16 +1608,16 @@ STUB_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		const void *c, const void *s, cudaDataType csType, cudaDataType executiontype)
 {
 	struct library_call call;
-	struct wire_cublasRotEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
-		.csType = (uint32_t)csType, .executiontype = (uint32_t)executiontype,
+	LIBRARY_BODY(7, 6) body = {
+		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)yType, (uint32_t)incy, (uint32_t)csType, (uint32_t)executiontype},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.c, c, cublas_data_bytes(csType));
-	vcuda_library_scalar(&call, body.s, s, cublas_data_bytes(csType));
-	return vcuda_library_send(&call, OP_cublasRotEx, &body, sizeof(body), KEY_cublasRotEx,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], c, cublas_data_bytes(csType));
+	vcuda_library_scalar(&call, &body.varying[4], s, cublas_data_bytes(csType));
+	return vcuda_library_send(&call, OP_cublasRotEx, &body, sizeof(body), LIBRARY_KEY_TO(7),
 		NULL, 0);
 }
 
@@ -1567,21 +1626,22 @@ STUB_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float
 		float *s)
 {
 	struct library_call call;
-	struct wire_cublasSrotg_v2 body = {0};
-	struct wire_cublasSrotg_v2_reply reply;
+	LIBRARY_BODY(0, 4) body = {.head.key_words = 0};
+	LIBRARY_RESULTS(4) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotg_v2, handle, &body.state);
-	vcuda_library_inout(&call, body.a, a, 4);
-	vcuda_library_inout(&call, body.b, b, 4);
-	vcuda_library_inout(&call, body.c, c, 4);
-	vcuda_library_inout(&call, body.s, s, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotg_v2, handle,
+		&body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], a, 4);
+	vcuda_library_inout(&call, &body.varying[1], b, 4);
+	vcuda_library_inout(&call, &body.varying[2], c, 4);
+	vcuda_library_inout(&call, &body.varying[3], s, 4);
 	status = vcuda_library_send(&call, OP_cublasSrotg_v2, &body, sizeof(body),
-		KEY_cublasSrotg_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, a, reply.a, 4);
-	vcuda_library_give(&call, b, reply.b, 4);
-	vcuda_library_give(&call, c, reply.c, 4);
-	vcuda_library_give(&call, s, reply.s, 4);
+		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, a, &reply.out[0], 4);
+	vcuda_library_copy_result(&call, b, &reply.out[1], 4);
+	vcuda_library_copy_result(&call, c, &reply.out[2], 4);
+	vcuda_library_copy_result(&call, s, &reply.out[3], 4);
 	return status;
 }
 
@@ -1590,21 +1650,22 @@ STUB_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, doub
 		double *c, double *s)
 {
 	struct library_call call;
-	struct wire_cublasDrotg_v2 body = {0};
-	struct wire_cublasDrotg_v2_reply reply;
+	LIBRARY_BODY(0, 4) body = {.head.key_words = 0};
+	LIBRARY_RESULTS(4) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotg_v2, handle, &body.state);
-	vcuda_library_inout(&call, body.a, a, 8);
-	vcuda_library_inout(&call, body.b, b, 8);
-	vcuda_library_inout(&call, body.c, c, 8);
-	vcuda_library_inout(&call, body.s, s, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotg_v2, handle,
+		&body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], a, 8);
+	vcuda_library_inout(&call, &body.varying[1], b, 8);
+	vcuda_library_inout(&call, &body.varying[2], c, 8);
+	vcuda_library_inout(&call, &body.varying[3], s, 8);
 	status = vcuda_library_send(&call, OP_cublasDrotg_v2, &body, sizeof(body),
-		KEY_cublasDrotg_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, a, reply.a, 8);
-	vcuda_library_give(&call, b, reply.b, 8);
-	vcuda_library_give(&call, c, reply.c, 8);
-	vcuda_library_give(&call, s, reply.s, 8);
+		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, a, &reply.out[0], 8);
+	vcuda_library_copy_result(&call, b, &reply.out[1], 8);
+	vcuda_library_copy_result(&call, c, &reply.out[2], 8);
+	vcuda_library_copy_result(&call, s, &reply.out[3], 8);
 	return status;
 }
 
@@ -1613,21 +1674,22 @@ STUB_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, c
 		float *c, cuComplex *s)
 {
 	struct library_call call;
-	struct wire_cublasCrotg_v2 body = {0};
-	struct wire_cublasCrotg_v2_reply reply;
+	LIBRARY_BODY(0, 4) body = {.head.key_words = 0};
+	LIBRARY_RESULTS(4) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCrotg_v2, handle, &body.state);
-	vcuda_library_inout(&call, body.a, a, 8);
-	vcuda_library_inout(&call, body.b, b, 8);
-	vcuda_library_inout(&call, body.c, c, 4);
-	vcuda_library_inout(&call, body.s, s, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCrotg_v2, handle,
+		&body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], a, 8);
+	vcuda_library_inout(&call, &body.varying[1], b, 8);
+	vcuda_library_inout(&call, &body.varying[2], c, 4);
+	vcuda_library_inout(&call, &body.varying[3], s, 8);
 	status = vcuda_library_send(&call, OP_cublasCrotg_v2, &body, sizeof(body),
-		KEY_cublasCrotg_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, a, reply.a, 8);
-	vcuda_library_give(&call, b, reply.b, 8);
-	vcuda_library_give(&call, c, reply.c, 4);
-	vcuda_library_give(&call, s, reply.s, 8);
+		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, a, &reply.out[0], 8);
+	vcuda_library_copy_result(&call, b, &reply.out[1], 8);
+	vcuda_library_copy_result(&call, c, &reply.out[2], 4);
+	vcuda_library_copy_result(&call, s, &reply.out[3], 8);
 	return status;
 }
 
@@ -1636,21 +1698,22 @@ STUB_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex
 		cuDoubleComplex *b, double *c, cuDoubleComplex *s)
 {
 	struct library_call call;
-	struct wire_cublasZrotg_v2 body = {0};
-	struct wire_cublasZrotg_v2_reply reply;
+	LIBRARY_BODY(0, 7) body = {.head.key_words = 0};
+	LIBRARY_RESULTS(7) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZrotg_v2, handle, &body.state);
-	vcuda_library_inout(&call, body.a, a, 16);
-	vcuda_library_inout(&call, body.b, b, 16);
-	vcuda_library_inout(&call, body.c, c, 8);
-	vcuda_library_inout(&call, body.s, s, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZrotg_v2, handle,
+		&body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], a, 16);
+	vcuda_library_inout(&call, &body.varying[2], b, 16);
+	vcuda_library_inout(&call, &body.varying[4], c, 8);
+	vcuda_library_inout(&call, &body.varying[5], s, 16);
 	status = vcuda_library_send(&call, OP_cublasZrotg_v2, &body, sizeof(body),
-		KEY_cublasZrotg_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, a, reply.a, 16);
-	vcuda_library_give(&call, b, reply.b, 16);
-	vcuda_library_give(&call, c, reply.c, 8);
-	vcuda_library_give(&call, s, reply.s, 16);
+		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, a, &reply.out[0], 16);
+	vcuda_library_copy_result(&call, b, &reply.out[2], 16);
+	vcuda_library_copy_result(&call, c, &reply.out[4], 8);
+	vcuda_library_copy_result(&call, s, &reply.out[5], 16);
 	return status;
 }
 
@@ -1660,24 +1723,24 @@ STUB_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 		cudaDataType executiontype)
 {
 	struct library_call call;
-	struct wire_cublasRotgEx body = {
-		.abType = (uint32_t)abType, .csType = (uint32_t)csType,
-		.executiontype = (uint32_t)executiontype,
+	LIBRARY_BODY(3, 8) body = {
+		.head.key_words = 3, .key = {(uint32_t)abType, (uint32_t)csType,
+		(uint32_t)executiontype},
 	};
-	struct wire_cublasRotgEx_reply reply;
+	LIBRARY_RESULTS(8) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotgEx, handle, &body.state);
-	vcuda_library_inout(&call, body.a, a, cublas_data_bytes(abType));
-	vcuda_library_inout(&call, body.b, b, cublas_data_bytes(abType));
-	vcuda_library_inout(&call, body.c, c, cublas_data_bytes(csType));
-	vcuda_library_inout(&call, body.s, s, cublas_data_bytes(csType));
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotgEx, handle, &body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], a, cublas_data_bytes(abType));
+	vcuda_library_inout(&call, &body.varying[2], b, cublas_data_bytes(abType));
+	vcuda_library_inout(&call, &body.varying[4], c, cublas_data_bytes(csType));
+	vcuda_library_inout(&call, &body.varying[6], s, cublas_data_bytes(csType));
 	status = vcuda_library_send(&call, OP_cublasRotgEx, &body, sizeof(body),
-		KEY_cublasRotgEx, &reply, sizeof(reply));
-	vcuda_library_give(&call, a, reply.a, cublas_data_bytes(abType));
-	vcuda_library_give(&call, b, reply.b, cublas_data_bytes(abType));
-	vcuda_library_give(&call, c, reply.c, cublas_data_bytes(csType));
-	vcuda_library_give(&call, s, reply.s, cublas_data_bytes(csType));
+		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, a, &reply.out[0], cublas_data_bytes(abType));
+	vcuda_library_copy_result(&call, b, &reply.out[2], cublas_data_bytes(abType));
+	vcuda_library_copy_result(&call, c, &reply.out[4], cublas_data_bytes(csType));
+	vcuda_library_copy_result(&call, s, &reply.out[6], cublas_data_bytes(csType));
 	return status;
 }
 
@@ -1686,15 +1749,16 @@ STUB_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x
 		float *y, int incy, const float *param)
 {
 	struct library_call call;
-	struct wire_cublasSrotm_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 5) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.param, param, 20);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], param, 20);
 	return vcuda_library_send(&call, OP_cublasSrotm_v2, &body, sizeof(body),
-		KEY_cublasSrotm_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1343 */
@@ -1702,15 +1766,16 @@ STUB_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *
 		double *y, int incy, const double *param)
 {
 	struct library_call call;
-	struct wire_cublasDrotm_v2 body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(3, 7) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.param, param, 40);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], param, 40);
 	return vcuda_library_send(&call, OP_cublasDrotm_v2, &body, sizeof(body),
-		KEY_cublasDrotm_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1344 */
@@ -1719,16 +1784,16 @@ STUB_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 		const void *param, cudaDataType paramType, cudaDataType executiontype)
 {
 	struct library_call call;
-	struct wire_cublasRotmEx body = {
-		.n = n, .x = (uint64_t)(uintptr_t)x, .xType = (uint32_t)xType, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .yType = (uint32_t)yType, .incy = incy,
-		.paramType = (uint32_t)paramType, .executiontype = (uint32_t)executiontype,
+	LIBRARY_BODY(7, 7) body = {
+		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
+		(uint32_t)yType, (uint32_t)incy, (uint32_t)paramType, (uint32_t)executiontype},
+		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotmEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.param, param, cublas_data_bytes(paramType) * 5);
-	return vcuda_library_send(&call, OP_cublasRotmEx, &body, sizeof(body), KEY_cublasRotmEx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotmEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[2], param, cublas_data_bytes(paramType) * 5);
+	return vcuda_library_send(&call, OP_cublasRotmEx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1345 */
@@ -1736,22 +1801,23 @@ STUB_EXPORT cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, flo
 		float *x1, const float *y1, float *param)
 {
 	struct library_call call;
-	struct wire_cublasSrotmg_v2 body = {0};
-	struct wire_cublasSrotmg_v2_reply reply;
+	LIBRARY_BODY(0, 7) body = {.head.key_words = 0};
+	LIBRARY_RESULTS(6) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotmg_v2, handle, &body.state);
-	vcuda_library_inout(&call, body.d1, d1, 4);
-	vcuda_library_inout(&call, body.d2, d2, 4);
-	vcuda_library_inout(&call, body.x1, x1, 4);
-	vcuda_library_scalar(&call, body.y1, y1, 4);
-	vcuda_library_inout(&call, body.param, param, 20);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotmg_v2, handle,
+		&body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], d1, 4);
+	vcuda_library_inout(&call, &body.varying[1], d2, 4);
+	vcuda_library_inout(&call, &body.varying[2], x1, 4);
+	vcuda_library_scalar(&call, &body.varying[3], y1, 4);
+	vcuda_library_inout(&call, &body.varying[4], param, 20);
 	status = vcuda_library_send(&call, OP_cublasSrotmg_v2, &body, sizeof(body),
-		KEY_cublasSrotmg_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, d1, reply.d1, 4);
-	vcuda_library_give(&call, d2, reply.d2, 4);
-	vcuda_library_give(&call, x1, reply.x1, 4);
-	vcuda_library_give(&call, param, reply.param, 20);
+		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, d1, &reply.out[0], 4);
+	vcuda_library_copy_result(&call, d2, &reply.out[1], 4);
+	vcuda_library_copy_result(&call, x1, &reply.out[2], 4);
+	vcuda_library_copy_result(&call, param, &reply.out[3], 20);
 	return status;
 }
 
@@ -1760,22 +1826,23 @@ STUB_EXPORT cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, do
 		double *x1, const double *y1, double *param)
 {
 	struct library_call call;
-	struct wire_cublasDrotmg_v2 body = {0};
-	struct wire_cublasDrotmg_v2_reply reply;
+	LIBRARY_BODY(0, 9) body = {.head.key_words = 0};
+	LIBRARY_RESULTS(8) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotmg_v2, handle, &body.state);
-	vcuda_library_inout(&call, body.d1, d1, 8);
-	vcuda_library_inout(&call, body.d2, d2, 8);
-	vcuda_library_inout(&call, body.x1, x1, 8);
-	vcuda_library_scalar(&call, body.y1, y1, 8);
-	vcuda_library_inout(&call, body.param, param, 40);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotmg_v2, handle,
+		&body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], d1, 8);
+	vcuda_library_inout(&call, &body.varying[1], d2, 8);
+	vcuda_library_inout(&call, &body.varying[2], x1, 8);
+	vcuda_library_scalar(&call, &body.varying[3], y1, 8);
+	vcuda_library_inout(&call, &body.varying[4], param, 40);
 	status = vcuda_library_send(&call, OP_cublasDrotmg_v2, &body, sizeof(body),
-		KEY_cublasDrotmg_v2, &reply, sizeof(reply));
-	vcuda_library_give(&call, d1, reply.d1, 8);
-	vcuda_library_give(&call, d2, reply.d2, 8);
-	vcuda_library_give(&call, x1, reply.x1, 8);
-	vcuda_library_give(&call, param, reply.param, 40);
+		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, d1, &reply.out[0], 8);
+	vcuda_library_copy_result(&call, d2, &reply.out[1], 8);
+	vcuda_library_copy_result(&call, x1, &reply.out[2], 8);
+	vcuda_library_copy_result(&call, param, &reply.out[3], 40);
 	return status;
 }
 
@@ -1786,26 +1853,27 @@ STUB_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDa
 		cudaDataType executiontype)
 {
 	struct library_call call;
-	struct wire_cublasRotmgEx body = {
-		.d1Type = (uint32_t)d1Type, .d2Type = (uint32_t)d2Type,
-		.x1Type = (uint32_t)x1Type, .y1Type = (uint32_t)y1Type,
-		.paramType = (uint32_t)paramType, .executiontype = (uint32_t)executiontype,
+	LIBRARY_BODY(6, 13) body = {
+		.head.key_words = 6, .key = {(uint32_t)d1Type, (uint32_t)d2Type,
+		(uint32_t)x1Type, (uint32_t)y1Type, (uint32_t)paramType,
+		(uint32_t)executiontype},
 	};
-	struct wire_cublasRotmgEx_reply reply;
+	LIBRARY_RESULTS(11) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotmgEx, handle, &body.state);
-	vcuda_library_inout(&call, body.d1, d1, cublas_data_bytes(d1Type));
-	vcuda_library_inout(&call, body.d2, d2, cublas_data_bytes(d2Type));
-	vcuda_library_inout(&call, body.x1, x1, cublas_data_bytes(x1Type));
-	vcuda_library_scalar(&call, body.y1, y1, cublas_data_bytes(y1Type));
-	vcuda_library_inout(&call, body.param, param, cublas_data_bytes(paramType) * 5);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotmgEx, handle, &body.head.state);
+	vcuda_library_inout(&call, &body.varying[0], d1, cublas_data_bytes(d1Type));
+	vcuda_library_inout(&call, &body.varying[2], d2, cublas_data_bytes(d2Type));
+	vcuda_library_inout(&call, &body.varying[4], x1, cublas_data_bytes(x1Type));
+	vcuda_library_scalar(&call, &body.varying[6], y1, cublas_data_bytes(y1Type));
+	vcuda_library_inout(&call, &body.varying[8], param, cublas_data_bytes(paramType) * 5);
 	status = vcuda_library_send(&call, OP_cublasRotmgEx, &body, sizeof(body),
-		KEY_cublasRotmgEx, &reply, sizeof(reply));
-	vcuda_library_give(&call, d1, reply.d1, cublas_data_bytes(d1Type));
-	vcuda_library_give(&call, d2, reply.d2, cublas_data_bytes(d2Type));
-	vcuda_library_give(&call, x1, reply.x1, cublas_data_bytes(x1Type));
-	vcuda_library_give(&call, param, reply.param, cublas_data_bytes(paramType) * 5);
+		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
+	vcuda_library_copy_result(&call, d1, &reply.out[0], cublas_data_bytes(d1Type));
+	vcuda_library_copy_result(&call, d2, &reply.out[2], cublas_data_bytes(d2Type));
+	vcuda_library_copy_result(&call, x1, &reply.out[4], cublas_data_bytes(x1Type));
+	vcuda_library_copy_result(&call, param, &reply.out[6],
+		cublas_data_bytes(paramType) * 5);
 	return status;
 }
 
@@ -1815,17 +1883,19 @@ STUB_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation
 		const float *beta, float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSgemv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(6, 5) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgemv_v2, &body, sizeof(body),
-		KEY_cublasSgemv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1349 */
@@ -1834,17 +1904,19 @@ STUB_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation
 		const double *beta, double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDgemv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(6, 5) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDgemv_v2, &body, sizeof(body),
-		KEY_cublasDgemv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1350 */
@@ -1853,17 +1925,19 @@ STUB_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasCgemv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(6, 5) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemv_v2, &body, sizeof(body),
-		KEY_cublasCgemv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1351 */
@@ -1873,17 +1947,19 @@ STUB_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation
 		cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZgemv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(6, 7) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
+		[6] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgemv_v2, &body, sizeof(body),
-		KEY_cublasZgemv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1352 */
@@ -1892,17 +1968,19 @@ STUB_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation
 		const float *x, int incx, const float *beta, float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSgbmv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgbmv_v2, &body, sizeof(body),
-		KEY_cublasSgbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1353 */
@@ -1911,17 +1989,19 @@ STUB_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation
 		const double *x, int incx, const double *beta, double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDgbmv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDgbmv_v2, &body, sizeof(body),
-		KEY_cublasDgbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1354 */
@@ -1930,17 +2010,19 @@ STUB_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation
 		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasCgbmv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgbmv_v2, &body, sizeof(body),
-		KEY_cublasCgbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1355 */
@@ -1950,17 +2032,19 @@ STUB_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation
 		cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZgbmv_v2 body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .kl = kl, .ku = ku,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx, .y = (uint64_t)(uintptr_t)y, .incy = incy,
+	LIBRARY_BODY(8, 7) body = {
+		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
+		[6] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgbmv_v2, &body, sizeof(body),
-		KEY_cublasZgbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1356 */
@@ -1969,15 +2053,16 @@ STUB_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_
 		float *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasStrmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasStrmv_v2, &body, sizeof(body),
-		KEY_cublasStrmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1357 */
@@ -1986,15 +2071,16 @@ STUB_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_
 		double *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasDtrmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDtrmv_v2, &body, sizeof(body),
-		KEY_cublasDtrmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1358 */
@@ -2003,15 +2089,16 @@ STUB_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCtrmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCtrmv_v2, &body, sizeof(body),
-		KEY_cublasCtrmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1359 */
@@ -2020,15 +2107,16 @@ STUB_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZtrmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZtrmv_v2, &body, sizeof(body),
-		KEY_cublasZtrmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1360 */
@@ -2037,15 +2125,16 @@ STUB_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, float *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasStbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStbmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStbmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasStbmv_v2, &body, sizeof(body),
-		KEY_cublasStbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1361 */
@@ -2054,15 +2143,16 @@ STUB_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, double *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasDtbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtbmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtbmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDtbmv_v2, &body, sizeof(body),
-		KEY_cublasDtbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1362 */
@@ -2071,15 +2161,16 @@ STUB_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_
 		const cuComplex *A, int lda, cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCtbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtbmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtbmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCtbmv_v2, &body, sizeof(body),
-		KEY_cublasCtbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1363 */
@@ -2088,15 +2179,16 @@ STUB_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZtbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtbmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtbmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZtbmv_v2, &body, sizeof(body),
-		KEY_cublasZtbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1364 */
@@ -2105,15 +2197,16 @@ STUB_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_
 		float *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasStpmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasStpmv_v2, &body, sizeof(body),
-		KEY_cublasStpmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1365 */
@@ -2122,15 +2215,16 @@ STUB_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_
 		double *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasDtpmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDtpmv_v2, &body, sizeof(body),
-		KEY_cublasDtpmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1366 */
@@ -2139,15 +2233,16 @@ STUB_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_
 		cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCtpmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCtpmv_v2, &body, sizeof(body),
-		KEY_cublasCtpmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1367 */
@@ -2156,15 +2251,16 @@ STUB_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZtpmv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpmv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpmv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZtpmv_v2, &body, sizeof(body),
-		KEY_cublasZtpmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1368 */
@@ -2173,15 +2269,16 @@ STUB_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_
 		float *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasStrsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasStrsv_v2, &body, sizeof(body),
-		KEY_cublasStrsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1369 */
@@ -2190,15 +2287,16 @@ STUB_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_
 		double *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasDtrsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDtrsv_v2, &body, sizeof(body),
-		KEY_cublasDtrsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1370 */
@@ -2207,15 +2305,16 @@ STUB_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCtrsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCtrsv_v2, &body, sizeof(body),
-		KEY_cublasCtrsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1371 */
@@ -2224,15 +2323,16 @@ STUB_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZtrsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(6, 2) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZtrsv_v2, &body, sizeof(body),
-		KEY_cublasZtrsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1372 */
@@ -2241,15 +2341,16 @@ STUB_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_
 		float *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasStpsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasStpsv_v2, &body, sizeof(body),
-		KEY_cublasStpsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1373 */
@@ -2258,15 +2359,16 @@ STUB_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_
 		double *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasDtpsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDtpsv_v2, &body, sizeof(body),
-		KEY_cublasDtpsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1374 */
@@ -2275,15 +2377,16 @@ STUB_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_
 		cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCtpsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCtpsv_v2, &body, sizeof(body),
-		KEY_cublasCtpsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1375 */
@@ -2292,15 +2395,16 @@ STUB_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_
 		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZtpsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .AP = (uint64_t)(uintptr_t)AP, .x = (uint64_t)(uintptr_t)x,
-		.incx = incx,
+	LIBRARY_BODY(5, 2) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
+		[1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZtpsv_v2, &body, sizeof(body),
-		KEY_cublasZtpsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1376 */
@@ -2309,15 +2413,16 @@ STUB_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, float *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasStbsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStbsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStbsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasStbsv_v2, &body, sizeof(body),
-		KEY_cublasStbsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1377 */
@@ -2326,15 +2431,16 @@ STUB_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, double *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasDtbsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtbsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtbsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDtbsv_v2, &body, sizeof(body),
-		KEY_cublasDtbsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1378 */
@@ -2343,15 +2449,16 @@ STUB_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_
 		const cuComplex *A, int lda, cuComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasCtbsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtbsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtbsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCtbsv_v2, &body, sizeof(body),
-		KEY_cublasCtbsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1379 */
@@ -2360,15 +2467,16 @@ STUB_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
 {
 	struct library_call call;
-	struct wire_cublasZtbsv_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .diag = (uint32_t)diag,
-		.n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx,
+	LIBRARY_BODY(7, 2) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtbsv_v2, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtbsv_v2, handle,
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZtbsv_v2, &body, sizeof(body),
-		KEY_cublasZtbsv_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1380 */
@@ -2377,17 +2485,18 @@ STUB_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_
 		const float *beta, float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSsymv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsymv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsymv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSsymv_v2, &body, sizeof(body),
-		KEY_cublasSsymv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1381 */
@@ -2396,17 +2505,18 @@ STUB_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_
 		const double *beta, double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDsymv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsymv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsymv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDsymv_v2, &body, sizeof(body),
-		KEY_cublasDsymv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1382 */
@@ -2415,17 +2525,18 @@ STUB_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasCsymv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsymv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsymv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCsymv_v2, &body, sizeof(body),
-		KEY_cublasCsymv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1383 */
@@ -2435,17 +2546,18 @@ STUB_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_
 		cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZsymv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(5, 7) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)incx, (uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)A,
+		[3] = (uint64_t)(uintptr_t)x, [6] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsymv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsymv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZsymv_v2, &body, sizeof(body),
-		KEY_cublasZsymv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1384 */
@@ -2454,17 +2566,18 @@ STUB_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasChemv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChemv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasChemv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasChemv_v2, &body, sizeof(body),
-		KEY_cublasChemv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1385 */
@@ -2474,17 +2587,18 @@ STUB_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_
 		cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZhemv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(5, 7) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)incx, (uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)A,
+		[3] = (uint64_t)(uintptr_t)x, [6] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhemv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhemv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZhemv_v2, &body, sizeof(body),
-		KEY_cublasZhemv_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1386 */
@@ -2493,17 +2607,19 @@ STUB_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_
 		const float *beta, float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSsbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(6, 5) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSsbmv_v2, &body, sizeof(body),
-		KEY_cublasSsbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1387 */
@@ -2512,17 +2628,19 @@ STUB_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_
 		const double *beta, double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDsbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(6, 5) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDsbmv_v2, &body, sizeof(body),
-		KEY_cublasDsbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1388 */
@@ -2531,17 +2649,19 @@ STUB_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_
 		int incx, const cuComplex *beta, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasChbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(6, 5) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasChbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasChbmv_v2, &body, sizeof(body),
-		KEY_cublasChbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1389 */
@@ -2551,17 +2671,19 @@ STUB_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_
 		cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZhbmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(6, 7) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
+		[6] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhbmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhbmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZhbmv_v2, &body, sizeof(body),
-		KEY_cublasZhbmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1390 */
@@ -2570,17 +2692,18 @@ STUB_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_
 		const float *beta, float *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasSspmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(4, 5) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)AP,
+		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSspmv_v2, &body, sizeof(body),
-		KEY_cublasSspmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1391 */
@@ -2589,17 +2712,18 @@ STUB_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_
 		const double *beta, double *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasDspmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(4, 5) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)AP,
+		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDspmv_v2, &body, sizeof(body),
-		KEY_cublasDspmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1392 */
@@ -2608,17 +2732,18 @@ STUB_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_
 		const cuComplex *beta, cuComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasChpmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(4, 5) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)AP,
+		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasChpmv_v2, &body, sizeof(body),
-		KEY_cublasChpmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1393 */
@@ -2628,17 +2753,18 @@ STUB_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_
 		cuDoubleComplex *y, int incy)
 {
 	struct library_call call;
-	struct wire_cublasZhpmv_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .y = (uint64_t)(uintptr_t)y,
-		.incy = incy,
+	LIBRARY_BODY(4, 7) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)AP,
+		[3] = (uint64_t)(uintptr_t)x, [6] = (uint64_t)(uintptr_t)y},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpmv_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpmv_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZhpmv_v2, &body, sizeof(body),
-		KEY_cublasZhpmv_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1394 */
@@ -2647,16 +2773,16 @@ STUB_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
 		float *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasSger_v2 body = {
-		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSger_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSger_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasSger_v2, &body, sizeof(body),
-		KEY_cublasSger_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1395 */
@@ -2665,16 +2791,16 @@ STUB_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
 		double *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasDger_v2 body = {
-		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDger_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDger_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDger_v2, &body, sizeof(body),
-		KEY_cublasDger_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1396 */
@@ -2683,16 +2809,17 @@ STUB_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
 		int incy, cuComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasCgeru_v2 body = {
-		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeru_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeru_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCgeru_v2, &body, sizeof(body),
-		KEY_cublasCgeru_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1397 */
@@ -2701,16 +2828,17 @@ STUB_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
 		int incy, cuComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasCgerc_v2 body = {
-		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgerc_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgerc_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCgerc_v2, &body, sizeof(body),
-		KEY_cublasCgerc_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1398 */
@@ -2719,16 +2847,17 @@ STUB_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasZgeru_v2 body = {
-		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
+		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeru_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeru_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZgeru_v2, &body, sizeof(body),
-		KEY_cublasZgeru_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1399 */
@@ -2737,16 +2866,17 @@ STUB_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasZgerc_v2 body = {
-		.m = m, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
+		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgerc_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgerc_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZgerc_v2, &body, sizeof(body),
-		KEY_cublasZgerc_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1400 */
@@ -2754,15 +2884,16 @@ STUB_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t
 		const float *alpha, const float *x, int incx, float *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasSsyr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasSsyr_v2, &body, sizeof(body),
-		KEY_cublasSsyr_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1401 */
@@ -2770,15 +2901,16 @@ STUB_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t
 		const double *alpha, const double *x, int incx, double *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasDsyr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDsyr_v2, &body, sizeof(body),
-		KEY_cublasDsyr_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1402 */
@@ -2786,15 +2918,16 @@ STUB_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t
 		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasCsyr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCsyr_v2, &body, sizeof(body),
-		KEY_cublasCsyr_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1403 */
@@ -2803,15 +2936,16 @@ STUB_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t
 		cuDoubleComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasZsyr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
+		[3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZsyr_v2, &body, sizeof(body),
-		KEY_cublasZsyr_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1404 */
@@ -2819,15 +2953,16 @@ STUB_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t
 		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasCher_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasCher_v2, &body, sizeof(body),
-		KEY_cublasCher_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1405 */
@@ -2836,15 +2971,16 @@ STUB_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t
 		int lda)
 {
 	struct library_call call;
-	struct wire_cublasZher_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasZher_v2, &body, sizeof(body),
-		KEY_cublasZher_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1406 */
@@ -2852,15 +2988,15 @@ STUB_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t
 		const float *alpha, const float *x, int incx, float *AP)
 {
 	struct library_call call;
-	struct wire_cublasSspr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasSspr_v2, &body, sizeof(body),
-		KEY_cublasSspr_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1407 */
@@ -2868,15 +3004,15 @@ STUB_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t
 		const double *alpha, const double *x, int incx, double *AP)
 {
 	struct library_call call;
-	struct wire_cublasDspr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDspr_v2, &body, sizeof(body),
-		KEY_cublasDspr_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1408 */
@@ -2884,15 +3020,15 @@ STUB_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t
 		const float *alpha, const cuComplex *x, int incx, cuComplex *AP)
 {
 	struct library_call call;
-	struct wire_cublasChpr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasChpr_v2, &body, sizeof(body),
-		KEY_cublasChpr_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1409 */
@@ -2900,15 +3036,15 @@ STUB_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t
 		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP)
 {
 	struct library_call call;
-	struct wire_cublasZhpr_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
+		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpr_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpr_v2, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasZhpr_v2, &body, sizeof(body),
-		KEY_cublasZhpr_v2, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1410 */
@@ -2917,16 +3053,17 @@ STUB_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_
 		float *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasSsyr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasSsyr2_v2, &body, sizeof(body),
-		KEY_cublasSsyr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1411 */
@@ -2935,16 +3072,17 @@ STUB_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_
 		double *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasDsyr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDsyr2_v2, &body, sizeof(body),
-		KEY_cublasDsyr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1412 */
@@ -2953,16 +3091,17 @@ STUB_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_
 		int incy, cuComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasCsyr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCsyr2_v2, &body, sizeof(body),
-		KEY_cublasCsyr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1413 */
@@ -2971,16 +3110,17 @@ STUB_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasZsyr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
+		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZsyr2_v2, &body, sizeof(body),
-		KEY_cublasZsyr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1414 */
@@ -2989,16 +3129,17 @@ STUB_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_
 		int incy, cuComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasCher2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 4) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCher2_v2, &body, sizeof(body),
-		KEY_cublasCher2_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1415 */
@@ -3007,16 +3148,17 @@ STUB_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasZher2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda,
+	LIBRARY_BODY(5, 5) body = {
+		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
+		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZher2_v2, &body, sizeof(body),
-		KEY_cublasZher2_v2, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 1416 */
@@ -3025,15 +3167,17 @@ STUB_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_
 		float *AP)
 {
 	struct library_call call;
-	struct wire_cublasSspr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasSspr2_v2, &body, sizeof(body),
-		KEY_cublasSspr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1417 */
@@ -3042,15 +3186,17 @@ STUB_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_
 		double *AP)
 {
 	struct library_call call;
-	struct wire_cublasDspr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDspr2_v2, &body, sizeof(body),
-		KEY_cublasDspr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1418 */
@@ -3059,15 +3205,17 @@ STUB_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_
 		int incy, cuComplex *AP)
 {
 	struct library_call call;
-	struct wire_cublasChpr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasChpr2_v2, &body, sizeof(body),
-		KEY_cublasChpr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1419 */
@@ -3076,15 +3224,17 @@ STUB_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_
 		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP)
 {
 	struct library_call call;
-	struct wire_cublasZhpr2_v2 body = {
-		.uplo = (uint32_t)uplo, .n = n, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.y = (uint64_t)(uintptr_t)y, .incy = incy, .AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(4, 5) body = {
+		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
+		(uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)x,
+		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpr2_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpr2_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZhpr2_v2, &body, sizeof(body),
-		KEY_cublasZhpr2_v2, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1420 */
@@ -3094,17 +3244,19 @@ STUB_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOpera
 		int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasSgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemvBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemvBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgemvBatched, &body, sizeof(body),
-		KEY_cublasSgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1421 */
@@ -3114,17 +3266,19 @@ STUB_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOpera
 		double *const yarray[], int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasDgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemvBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemvBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDgemvBatched, &body, sizeof(body),
-		KEY_cublasDgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1422 */
@@ -3134,17 +3288,19 @@ STUB_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOpera
 		cuComplex *const yarray[], int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasCgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemvBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemvBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemvBatched, &body, sizeof(body),
-		KEY_cublasCgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1423 */
@@ -3155,17 +3311,19 @@ STUB_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOpera
 		cuDoubleComplex *const yarray[], int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasZgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 7) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[2] = (uint64_t)(uintptr_t)Aarray,
+		[3] = (uint64_t)(uintptr_t)xarray, [6] = (uint64_t)(uintptr_t)yarray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemvBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemvBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgemvBatched, &body, sizeof(body),
-		KEY_cublasZgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1424 */
@@ -3175,18 +3333,19 @@ STUB_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOpe
 		int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasHSHgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSHgemvBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasHSHgemvBatched, &body, sizeof(body),
-		KEY_cublasHSHgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1425 */
@@ -3196,18 +3355,19 @@ STUB_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOpe
 		int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasHSSgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSSgemvBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasHSSgemvBatched, &body, sizeof(body),
-		KEY_cublasHSSgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1426 */
@@ -3217,18 +3377,19 @@ STUB_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOpe
 		int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasTSTgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSTgemvBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasTSTgemvBatched, &body, sizeof(body),
-		KEY_cublasTSTgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1427 */
@@ -3238,18 +3399,19 @@ STUB_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOpe
 		int incy, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasTSSgemvBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray,
-		.lda = lda, .xarray = (uint64_t)(uintptr_t)xarray, .incx = incx,
-		.yarray = (uint64_t)(uintptr_t)yarray, .incy = incy, .batchCount = batchCount,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSSgemvBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasTSSgemvBatched, &body, sizeof(body),
-		KEY_cublasTSSgemvBatched, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1428 */
@@ -3259,19 +3421,20 @@ STUB_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
 		const float *beta, float *y, int incy, long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasSgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 5) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasSgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1429 */
@@ -3282,19 +3445,20 @@ STUB_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
 		long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasDgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 5) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasDgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1430 */
@@ -3305,19 +3469,20 @@ STUB_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
 		long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasCgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 5) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasCgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1431 */
@@ -3329,19 +3494,20 @@ STUB_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
 		long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasZgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 7) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
+		[6] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasZgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1432 */
@@ -3351,19 +3517,20 @@ STUB_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
 		const float *beta, void *y, int incy, long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasHSHgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 5) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSHgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasHSHgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasHSHgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1433 */
@@ -3373,19 +3540,20 @@ STUB_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
 		const float *beta, float *y, int incy, long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasHSSgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 5) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSSgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasHSSgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasHSSgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1434 */
@@ -3395,19 +3563,20 @@ STUB_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
 		const float *beta, void *y, int incy, long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasTSTgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 5) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSTgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasTSTgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasTSTgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1435 */
@@ -3417,19 +3586,20 @@ STUB_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
 		const float *beta, float *y, int incy, long long int stridey, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasTSSgemvStridedBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A,
-		.lda = lda, .strideA = strideA, .x = (uint64_t)(uintptr_t)x, .incx = incx,
-		.stridex = stridex, .y = (uint64_t)(uintptr_t)y, .incy = incy,
-		.stridey = stridey, .batchCount = batchCount,
+	LIBRARY_BODY(13, 5) body = {
+		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
+		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
+		[4] = (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSSgemvStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasTSSgemvStridedBatched, &body, sizeof(body),
-		KEY_cublasTSSgemvStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1436 */
@@ -3439,17 +3609,19 @@ STUB_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSgemm_v2 body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgemm_v2, &body, sizeof(body),
-		KEY_cublasSgemm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1437 */
@@ -3459,17 +3631,19 @@ STUB_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation
 		double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDgemm_v2 body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDgemm_v2, &body, sizeof(body),
-		KEY_cublasDgemm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1438 */
@@ -3479,17 +3653,19 @@ STUB_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation
 		cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCgemm_v2 body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemm_v2, &body, sizeof(body),
-		KEY_cublasCgemm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1439 */
@@ -3499,17 +3675,18 @@ STUB_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_
 		cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCgemm3m body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3m, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3m, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemm3m, &body, sizeof(body),
-		KEY_cublasCgemm3m, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1440 */
@@ -3519,18 +3696,20 @@ STUB_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperatio
 		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCgemm3mEx body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+	LIBRARY_BODY(11, 5) body = {
+		.head.key_words = 11, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
+		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3mEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3mEx, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemm3mEx, &body, sizeof(body),
-		KEY_cublasCgemm3mEx, NULL, 0);
+		LIBRARY_KEY_TO(11), NULL, 0);
 }
 
 /* learned 1441 */
@@ -3540,17 +3719,19 @@ STUB_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation
 		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZgemm_v2 body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(8, 7) body = {
+		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgemm_v2, &body, sizeof(body),
-		KEY_cublasZgemm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1442 */
@@ -3560,17 +3741,18 @@ STUB_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_
 		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZgemm3m body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(8, 7) body = {
+		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemm3m, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemm3m, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgemm3m, &body, sizeof(body),
-		KEY_cublasZgemm3m, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1443 */
@@ -3579,16 +3761,17 @@ STUB_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t 
 		int lda, const void *B, int ldb, const void *beta, void *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasHgemm body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(8, 5) body = {
+		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemm, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 2);
-	vcuda_library_scalar(&call, body.beta, beta, 2);
-	return vcuda_library_send(&call, OP_cublasHgemm, &body, sizeof(body), KEY_cublasHgemm,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemm, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 2);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 2);
+	return vcuda_library_send(&call, OP_cublasHgemm, &body, sizeof(body), LIBRARY_KEY_TO(8),
 		NULL, 0);
 }
 
@@ -3599,18 +3782,19 @@ STUB_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_
 		int ldb, const float *beta, void *C, cudaDataType Ctype, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSgemmEx body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+	LIBRARY_BODY(11, 5) body = {
+		.head.key_words = 11, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
+		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgemmEx, &body, sizeof(body),
-		KEY_cublasSgemmEx, NULL, 0);
+		LIBRARY_KEY_TO(11), NULL, 0);
 }
 
 /* learned 1445 */
@@ -3621,20 +3805,21 @@ STUB_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t
 		cublasComputeType_t computeType, cublasGemmAlgo_t algo)
 {
 	struct library_call call;
-	struct wire_cublasGemmEx body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
-		.computeType = (uint32_t)computeType, .algo = (uint32_t)algo,
+	LIBRARY_BODY(13, 7) body = {
+		.head.key_words = 13, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
+		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc, (uint32_t)computeType,
+		(uint32_t)algo}, .varying = {[2] = (uint64_t)(uintptr_t)A,
+		[3] = (uint64_t)(uintptr_t)B, [6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasGemmEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasGemmEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha,
 		cublas_compute_bytes(computeType, Ctype));
-	vcuda_library_scalar(&call, body.beta, beta, cublas_compute_bytes(computeType, Ctype));
-	return vcuda_library_send(&call, OP_cublasGemmEx, &body, sizeof(body), KEY_cublasGemmEx,
-		NULL, 0);
+	vcuda_library_scalar(&call, &body.varying[4], beta,
+		cublas_compute_bytes(computeType, Ctype));
+	return vcuda_library_send(&call, OP_cublasGemmEx, &body, sizeof(body),
+		LIBRARY_KEY_TO(13), NULL, 0);
 }
 
 /* learned 1446 */
@@ -3644,18 +3829,19 @@ STUB_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_
 		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCgemmEx body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype, .ldb = ldb,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+	LIBRARY_BODY(11, 5) body = {
+		.head.key_words = 11, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
+		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemmEx, &body, sizeof(body),
-		KEY_cublasCgemmEx, NULL, 0);
+		LIBRARY_KEY_TO(11), NULL, 0);
 }
 
 /* learned 1447 */
@@ -3664,17 +3850,18 @@ STUB_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, const float *beta, float *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSsyrk_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 4) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyrk_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyrk_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSsyrk_v2, &body, sizeof(body),
-		KEY_cublasSsyrk_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1448 */
@@ -3683,17 +3870,18 @@ STUB_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, const double *beta, double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDsyrk_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 4) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyrk_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyrk_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDsyrk_v2, &body, sizeof(body),
-		KEY_cublasDsyrk_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1449 */
@@ -3702,17 +3890,18 @@ STUB_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_
 		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCsyrk_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 4) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrk_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrk_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCsyrk_v2, &body, sizeof(body),
-		KEY_cublasCsyrk_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1450 */
@@ -3722,17 +3911,18 @@ STUB_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_
 		cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZsyrk_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 6) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [5] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyrk_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyrk_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZsyrk_v2, &body, sizeof(body),
-		KEY_cublasZsyrk_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1451 */
@@ -3742,17 +3932,17 @@ STUB_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCsyrkEx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+	LIBRARY_BODY(8, 4) body = {
+		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrkEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrkEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCsyrkEx, &body, sizeof(body),
-		KEY_cublasCsyrkEx, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1452 */
@@ -3762,17 +3952,18 @@ STUB_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCsyrk3mEx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+	LIBRARY_BODY(8, 4) body = {
+		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrk3mEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrk3mEx, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCsyrk3mEx, &body, sizeof(body),
-		KEY_cublasCsyrk3mEx, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1453 */
@@ -3781,17 +3972,18 @@ STUB_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_
 		int lda, const float *beta, cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCherk_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 4) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherk_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherk_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
 	return vcuda_library_send(&call, OP_cublasCherk_v2, &body, sizeof(body),
-		KEY_cublasCherk_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1454 */
@@ -3801,17 +3993,18 @@ STUB_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZherk_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 4) body = {
+		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZherk_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZherk_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
 	return vcuda_library_send(&call, OP_cublasZherk_v2, &body, sizeof(body),
-		KEY_cublasZherk_v2, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 1455 */
@@ -3821,17 +4014,17 @@ STUB_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCherkEx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+	LIBRARY_BODY(8, 4) body = {
+		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherkEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherkEx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
 	return vcuda_library_send(&call, OP_cublasCherkEx, &body, sizeof(body),
-		KEY_cublasCherkEx, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1456 */
@@ -3841,17 +4034,18 @@ STUB_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCherk3mEx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.C = (uint64_t)(uintptr_t)C, .Ctype = (uint32_t)Ctype, .ldc = ldc,
+	LIBRARY_BODY(8, 4) body = {
+		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherk3mEx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherk3mEx, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
 	return vcuda_library_send(&call, OP_cublasCherk3mEx, &body, sizeof(body),
-		KEY_cublasCherk3mEx, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1457 */
@@ -3860,17 +4054,19 @@ STUB_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr2k_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr2k_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSsyr2k_v2, &body, sizeof(body),
-		KEY_cublasSsyr2k_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1458 */
@@ -3879,17 +4075,19 @@ STUB_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr2k_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr2k_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDsyr2k_v2, &body, sizeof(body),
-		KEY_cublasDsyr2k_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1459 */
@@ -3899,17 +4097,19 @@ STUB_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode
 		cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr2k_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr2k_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCsyr2k_v2, &body, sizeof(body),
-		KEY_cublasCsyr2k_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1460 */
@@ -3919,17 +4119,19 @@ STUB_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode
 		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZsyr2k_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 7) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr2k_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr2k_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZsyr2k_v2, &body, sizeof(body),
-		KEY_cublasZsyr2k_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1461 */
@@ -3939,17 +4141,19 @@ STUB_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode
 		cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCher2k_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher2k_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher2k_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasCher2k_v2, &body, sizeof(body),
-		KEY_cublasCher2k_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1462 */
@@ -3959,17 +4163,19 @@ STUB_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode
 		const double *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZher2k_v2 body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 6) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[5] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher2k_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher2k_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 8);
 	return vcuda_library_send(&call, OP_cublasZher2k_v2, &body, sizeof(body),
-		KEY_cublasZher2k_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1463 */
@@ -3978,17 +4184,18 @@ STUB_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t 
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSsyrkx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyrkx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
-	return vcuda_library_send(&call, OP_cublasSsyrkx, &body, sizeof(body), KEY_cublasSsyrkx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyrkx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
+	return vcuda_library_send(&call, OP_cublasSsyrkx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1464 */
@@ -3997,17 +4204,18 @@ STUB_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t 
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDsyrkx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyrkx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
-	return vcuda_library_send(&call, OP_cublasDsyrkx, &body, sizeof(body), KEY_cublasDsyrkx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyrkx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
+	return vcuda_library_send(&call, OP_cublasDsyrkx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1465 */
@@ -4017,17 +4225,18 @@ STUB_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t 
 		cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCsyrkx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrkx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsyrkx, &body, sizeof(body), KEY_cublasCsyrkx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrkx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
+	return vcuda_library_send(&call, OP_cublasCsyrkx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1466 */
@@ -4037,17 +4246,18 @@ STUB_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t 
 		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZsyrkx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 7) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyrkx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
-	return vcuda_library_send(&call, OP_cublasZsyrkx, &body, sizeof(body), KEY_cublasZsyrkx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyrkx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
+	return vcuda_library_send(&call, OP_cublasZsyrkx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1467 */
@@ -4057,17 +4267,18 @@ STUB_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t 
 		cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCherkx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherkx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
-	return vcuda_library_send(&call, OP_cublasCherkx, &body, sizeof(body), KEY_cublasCherkx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherkx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
+	return vcuda_library_send(&call, OP_cublasCherkx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1468 */
@@ -4077,17 +4288,18 @@ STUB_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t 
 		const double *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZherkx body = {
-		.uplo = (uint32_t)uplo, .trans = (uint32_t)trans, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 6) body = {
+		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
+		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[5] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZherkx, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
-	return vcuda_library_send(&call, OP_cublasZherkx, &body, sizeof(body), KEY_cublasZherkx,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZherkx, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 8);
+	return vcuda_library_send(&call, OP_cublasZherkx, &body, sizeof(body),
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1469 */
@@ -4096,17 +4308,19 @@ STUB_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_
 		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSsymm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsymm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsymm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSsymm_v2, &body, sizeof(body),
-		KEY_cublasSsymm_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1470 */
@@ -4115,17 +4329,19 @@ STUB_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_
 		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDsymm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsymm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsymm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDsymm_v2, &body, sizeof(body),
-		KEY_cublasDsymm_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1471 */
@@ -4135,17 +4351,19 @@ STUB_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCsymm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsymm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsymm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCsymm_v2, &body, sizeof(body),
-		KEY_cublasCsymm_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1472 */
@@ -4155,17 +4373,19 @@ STUB_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_
 		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZsymm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 7) body = {
+		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsymm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsymm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZsymm_v2, &body, sizeof(body),
-		KEY_cublasZsymm_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1473 */
@@ -4175,17 +4395,19 @@ STUB_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasChemm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChemm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasChemm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasChemm_v2, &body, sizeof(body),
-		KEY_cublasChemm_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1474 */
@@ -4195,17 +4417,19 @@ STUB_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_
 		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZhemm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 7) body = {
+		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhemm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhemm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZhemm_v2, &body, sizeof(body),
-		KEY_cublasZhemm_v2, NULL, 0);
+		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
 /* learned 1475 */
@@ -4214,16 +4438,17 @@ STUB_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_
 		int n, const float *alpha, const float *A, int lda, float *B, int ldb)
 {
 	struct library_call call;
-	struct wire_cublasStrsm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
+	LIBRARY_BODY(8, 3) body = {
+		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasStrsm_v2, &body, sizeof(body),
-		KEY_cublasStrsm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1476 */
@@ -4232,16 +4457,17 @@ STUB_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_
 		int n, const double *alpha, const double *A, int lda, double *B, int ldb)
 {
 	struct library_call call;
-	struct wire_cublasDtrsm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
+	LIBRARY_BODY(8, 3) body = {
+		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDtrsm_v2, &body, sizeof(body),
-		KEY_cublasDtrsm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1477 */
@@ -4251,16 +4477,17 @@ STUB_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_
 		int ldb)
 {
 	struct library_call call;
-	struct wire_cublasCtrsm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
+	LIBRARY_BODY(8, 3) body = {
+		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCtrsm_v2, &body, sizeof(body),
-		KEY_cublasCtrsm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1478 */
@@ -4270,16 +4497,17 @@ STUB_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_
 		cuDoubleComplex *B, int ldb)
 {
 	struct library_call call;
-	struct wire_cublasZtrsm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb,
+	LIBRARY_BODY(8, 4) body = {
+		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZtrsm_v2, &body, sizeof(body),
-		KEY_cublasZtrsm_v2, NULL, 0);
+		LIBRARY_KEY_TO(8), NULL, 0);
 }
 
 /* learned 1479 */
@@ -4289,17 +4517,18 @@ STUB_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_
 		float *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasStrmm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(9, 4) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)ldc}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrmm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrmm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasStrmm_v2, &body, sizeof(body),
-		KEY_cublasStrmm_v2, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1480 */
@@ -4309,17 +4538,18 @@ STUB_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_
 		double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDtrmm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(9, 4) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)ldc}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrmm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrmm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDtrmm_v2, &body, sizeof(body),
-		KEY_cublasDtrmm_v2, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1481 */
@@ -4329,17 +4559,18 @@ STUB_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_
 		int ldb, cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCtrmm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(9, 4) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)ldc}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [3] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrmm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrmm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCtrmm_v2, &body, sizeof(body),
-		KEY_cublasCtrmm_v2, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1482 */
@@ -4349,17 +4580,18 @@ STUB_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_
 		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZtrmm_v2 body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(9, 5) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)ldc}, .varying = {[2] = (uint64_t)(uintptr_t)A,
+		[3] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrmm_v2, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrmm_v2, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZtrmm_v2, &body, sizeof(body),
-		KEY_cublasZtrmm_v2, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1483 */
@@ -4369,18 +4601,19 @@ STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOpera
 		const void *beta, void *const Carray[], int ldc, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasHgemmBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
+	LIBRARY_BODY(9, 5) body = {
+		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 2);
-	vcuda_library_scalar(&call, body.beta, beta, 2);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 2);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 2);
 	return vcuda_library_send(&call, OP_cublasHgemmBatched, &body, sizeof(body),
-		KEY_cublasHgemmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1484 */
@@ -4390,18 +4623,19 @@ STUB_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOpera
 		const float *beta, float *const Carray[], int ldc, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasSgemmBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
+	LIBRARY_BODY(9, 5) body = {
+		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgemmBatched, &body, sizeof(body),
-		KEY_cublasSgemmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1485 */
@@ -4411,18 +4645,19 @@ STUB_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOpera
 		const double *beta, double *const Carray[], int ldc, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasDgemmBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
+	LIBRARY_BODY(9, 5) body = {
+		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDgemmBatched, &body, sizeof(body),
-		KEY_cublasDgemmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1486 */
@@ -4433,18 +4668,19 @@ STUB_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOpera
 		int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasCgemmBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
+	LIBRARY_BODY(9, 5) body = {
+		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemmBatched, &body, sizeof(body),
-		KEY_cublasCgemmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1487 */
@@ -4455,19 +4691,19 @@ STUB_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle, cublasOpe
 		int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasCgemm3mBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
+	LIBRARY_BODY(9, 5) body = {
+		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
+		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3mBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemm3mBatched, &body, sizeof(body),
-		KEY_cublasCgemm3mBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1488 */
@@ -4478,18 +4714,19 @@ STUB_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOpera
 		cuDoubleComplex *const Carray[], int ldc, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasZgemmBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray, .ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc, .batchCount = batchCount,
+	LIBRARY_BODY(9, 7) body = {
+		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
+		(uint32_t)batchCount}, .varying = {[2] = (uint64_t)(uintptr_t)Aarray,
+		[3] = (uint64_t)(uintptr_t)Barray, [6] = (uint64_t)(uintptr_t)Carray},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgemmBatched, &body, sizeof(body),
-		KEY_cublasZgemmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1489 */
@@ -4500,20 +4737,20 @@ STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		long long int strideC, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasHgemmStridedBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
-		.batchCount = batchCount,
+	LIBRARY_BODY(15, 5) body = {
+		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
+		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemmStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 2);
-	vcuda_library_scalar(&call, body.beta, beta, 2);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 2);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 2);
 	return vcuda_library_send(&call, OP_cublasHgemmStridedBatched, &body, sizeof(body),
-		KEY_cublasHgemmStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(15), NULL, 0);
 }
 
 /* learned 1490 */
@@ -4524,20 +4761,20 @@ STUB_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
 		int ldc, long long int strideC, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasSgemmStridedBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
-		.batchCount = batchCount,
+	LIBRARY_BODY(15, 5) body = {
+		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
+		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
 	return vcuda_library_send(&call, OP_cublasSgemmStridedBatched, &body, sizeof(body),
-		KEY_cublasSgemmStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(15), NULL, 0);
 }
 
 /* learned 1491 */
@@ -4548,20 +4785,20 @@ STUB_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
 		int ldc, long long int strideC, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasDgemmStridedBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
-		.batchCount = batchCount,
+	LIBRARY_BODY(15, 5) body = {
+		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
+		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemmStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasDgemmStridedBatched, &body, sizeof(body),
-		KEY_cublasDgemmStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(15), NULL, 0);
 }
 
 /* learned 1492 */
@@ -4572,20 +4809,20 @@ STUB_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
 		cuComplex *C, int ldc, long long int strideC, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasCgemmStridedBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
-		.batchCount = batchCount,
+	LIBRARY_BODY(15, 5) body = {
+		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
+		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemmStridedBatched, &body, sizeof(body),
-		KEY_cublasCgemmStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(15), NULL, 0);
 }
 
 /* learned 1493 */
@@ -4596,20 +4833,20 @@ STUB_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
 		cuComplex *C, int ldc, long long int strideC, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasCgemm3mStridedBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
-		.batchCount = batchCount,
+	LIBRARY_BODY(15, 5) body = {
+		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
+		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3mStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
 	return vcuda_library_send(&call, OP_cublasCgemm3mStridedBatched, &body, sizeof(body),
-		KEY_cublasCgemm3mStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(15), NULL, 0);
 }
 
 /* learned 1494 */
@@ -4621,20 +4858,20 @@ STUB_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
 		int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasZgemmStridedBatched body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .strideA = strideA,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .strideB = strideB,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .strideC = strideC,
-		.batchCount = batchCount,
+	LIBRARY_BODY(15, 7) body = {
+		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
+		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
+		(uint32_t)batchCount}, .varying = {[2] = (uint64_t)(uintptr_t)A,
+		[3] = (uint64_t)(uintptr_t)B, [6] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemmStridedBatched, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
 	return vcuda_library_send(&call, OP_cublasZgemmStridedBatched, &body, sizeof(body),
-		KEY_cublasZgemmStridedBatched, NULL, 0);
+		LIBRARY_KEY_TO(15), NULL, 0);
 }
 
 /* learned 1495 */
@@ -4646,22 +4883,23 @@ STUB_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOper
 		cublasComputeType_t computeType, cublasGemmAlgo_t algo)
 {
 	struct library_call call;
-	struct wire_cublasGemmBatchedEx body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .Atype = (uint32_t)Atype, .lda = lda,
-		.Barray = (uint64_t)(uintptr_t)Barray, .Btype = (uint32_t)Btype, .ldb = ldb,
-		.Carray = (uint64_t)(uintptr_t)Carray, .Ctype = (uint32_t)Ctype, .ldc = ldc,
-		.batchCount = batchCount, .computeType = (uint32_t)computeType,
-		.algo = (uint32_t)algo,
+	LIBRARY_BODY(14, 7) body = {
+		.head.key_words = 14, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
+		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc, (uint32_t)batchCount,
+		(uint32_t)computeType, (uint32_t)algo},
+		.varying = {[2] = (uint64_t)(uintptr_t)Aarray,
+		[3] = (uint64_t)(uintptr_t)Barray, [6] = (uint64_t)(uintptr_t)Carray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasGemmBatchedEx, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha,
 		cublas_compute_bytes(computeType, Ctype));
-	vcuda_library_scalar(&call, body.beta, beta, cublas_compute_bytes(computeType, Ctype));
+	vcuda_library_scalar(&call, &body.varying[4], beta,
+		cublas_compute_bytes(computeType, Ctype));
 	return vcuda_library_send(&call, OP_cublasGemmBatchedEx, &body, sizeof(body),
-		KEY_cublasGemmBatchedEx, NULL, 0);
+		LIBRARY_KEY_TO(14), NULL, 0);
 }
 
 /* learned 1496 */
@@ -4674,23 +4912,24 @@ STUB_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 		cublasGemmAlgo_t algo)
 {
 	struct library_call call;
-	struct wire_cublasGemmStridedBatchedEx body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n, .k = k,
-		.A = (uint64_t)(uintptr_t)A, .Atype = (uint32_t)Atype, .lda = lda,
-		.strideA = strideA, .B = (uint64_t)(uintptr_t)B, .Btype = (uint32_t)Btype,
-		.ldb = ldb, .strideB = strideB, .C = (uint64_t)(uintptr_t)C,
-		.Ctype = (uint32_t)Ctype, .ldc = ldc, .strideC = strideC,
-		.batchCount = batchCount, .computeType = (uint32_t)computeType,
-		.algo = (uint32_t)algo,
+	LIBRARY_BODY(20, 7) body = {
+		.head.key_words = 20, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, LIBRARY_TWO(strideA),
+		(uint32_t)Btype, (uint32_t)ldb, LIBRARY_TWO(strideB), (uint32_t)Ctype,
+		(uint32_t)ldc, LIBRARY_TWO(strideC), (uint32_t)batchCount,
+		(uint32_t)computeType, (uint32_t)algo},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasGemmStridedBatchedEx, handle,
-		&body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha,
 		cublas_compute_bytes(computeType, Ctype));
-	vcuda_library_scalar(&call, body.beta, beta, cublas_compute_bytes(computeType, Ctype));
+	vcuda_library_scalar(&call, &body.varying[4], beta,
+		cublas_compute_bytes(computeType, Ctype));
 	return vcuda_library_send(&call, OP_cublasGemmStridedBatchedEx, &body, sizeof(body),
-		KEY_cublasGemmStridedBatchedEx, NULL, 0);
+		LIBRARY_KEY_TO(20), NULL, 0);
 }
 STUB(library, cublasStatus_t, cublasSgemmGroupedBatched, hand_cublasSgemmGroupedBatched,
 	(cublasHandle_t handle, const cublasOperation_t transa_array[],
@@ -4757,16 +4996,17 @@ STUB_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t 
 		int lda, const float *beta, const float *B, int ldb, float *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSgeam body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgeam, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
-	vcuda_library_scalar(&call, body.beta, beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgeam, &body, sizeof(body), KEY_cublasSgeam,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgeam, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
+	return vcuda_library_send(&call, OP_cublasSgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
 		NULL, 0);
 }
 
@@ -4776,16 +5016,17 @@ STUB_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t 
 		int lda, const double *beta, const double *B, int ldb, double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDgeam body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgeam, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgeam, &body, sizeof(body), KEY_cublasDgeam,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgeam, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
+	return vcuda_library_send(&call, OP_cublasDgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
 		NULL, 0);
 }
 
@@ -4796,16 +5037,17 @@ STUB_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t 
 		cuComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCgeam body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 5) body = {
+		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
+		[4] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeam, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
-	vcuda_library_scalar(&call, body.beta, beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgeam, &body, sizeof(body), KEY_cublasCgeam,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeam, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
+	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
+	return vcuda_library_send(&call, OP_cublasCgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
 		NULL, 0);
 }
 
@@ -4816,16 +5058,17 @@ STUB_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t 
 		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZgeam body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb, .m = m, .n = n,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda, .B = (uint64_t)(uintptr_t)B,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .ldc = ldc,
+	LIBRARY_BODY(7, 7) body = {
+		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
+		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, [5] = (uint64_t)(uintptr_t)B,
+		[6] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeam, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
-	vcuda_library_scalar(&call, body.beta, beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgeam, &body, sizeof(body), KEY_cublasZgeam,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeam, handle, &body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
+	vcuda_library_scalar(&call, &body.varying[3], beta, 16);
+	return vcuda_library_send(&call, OP_cublasZgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
 		NULL, 0);
 }
 
@@ -4836,16 +5079,18 @@ STUB_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideM
 		int ldb, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasStrsmBatched body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
+	LIBRARY_BODY(9, 3) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 4);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
 	return vcuda_library_send(&call, OP_cublasStrsmBatched, &body, sizeof(body),
-		KEY_cublasStrsmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1502 */
@@ -4855,16 +5100,18 @@ STUB_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideM
 		int ldb, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasDtrsmBatched body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
+	LIBRARY_BODY(9, 3) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasDtrsmBatched, &body, sizeof(body),
-		KEY_cublasDtrsmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1503 */
@@ -4874,16 +5121,18 @@ STUB_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideM
 		cuComplex *const B[], int ldb, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasCtrsmBatched body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
+	LIBRARY_BODY(9, 3) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
+		[2] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 8);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
 	return vcuda_library_send(&call, OP_cublasCtrsmBatched, &body, sizeof(body),
-		KEY_cublasCtrsmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1504 */
@@ -4893,16 +5142,18 @@ STUB_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideM
 		cuDoubleComplex *const B[], int ldb, int batchCount)
 {
 	struct library_call call;
-	struct wire_cublasZtrsmBatched body = {
-		.side = (uint32_t)side, .uplo = (uint32_t)uplo, .trans = (uint32_t)trans,
-		.diag = (uint32_t)diag, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.B = (uint64_t)(uintptr_t)B, .ldb = ldb, .batchCount = batchCount,
+	LIBRARY_BODY(9, 4) body = {
+		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
+		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
+		(uint32_t)batchCount}, .varying = {[2] = (uint64_t)(uintptr_t)A,
+		[3] = (uint64_t)(uintptr_t)B},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsmBatched, handle, &body.state);
-	vcuda_library_scalar(&call, body.alpha, alpha, 16);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsmBatched, handle,
+		&body.head.state);
+	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
 	return vcuda_library_send(&call, OP_cublasZtrsmBatched, &body, sizeof(body),
-		KEY_cublasZtrsmBatched, NULL, 0);
+		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
 /* learned 1505 */
@@ -4910,14 +5161,15 @@ STUB_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t m
 		int n, const float *A, int lda, const float *x, int incx, float *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasSdgmm body = {
-		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSdgmm, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasSdgmm, &body, sizeof(body), KEY_cublasSdgmm,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSdgmm, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasSdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
 		NULL, 0);
 }
 
@@ -4926,14 +5178,15 @@ STUB_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t m
 		int n, const double *A, int lda, const double *x, int incx, double *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasDdgmm body = {
-		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDdgmm, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasDdgmm, &body, sizeof(body), KEY_cublasDdgmm,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDdgmm, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasDdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
 		NULL, 0);
 }
 
@@ -4943,14 +5196,15 @@ STUB_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t m
 		int ldc)
 {
 	struct library_call call;
-	struct wire_cublasCdgmm body = {
-		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdgmm, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasCdgmm, &body, sizeof(body), KEY_cublasCdgmm,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdgmm, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasCdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
 		NULL, 0);
 }
 
@@ -4960,14 +5214,15 @@ STUB_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t m
 		cuDoubleComplex *C, int ldc)
 {
 	struct library_call call;
-	struct wire_cublasZdgmm body = {
-		.mode = (uint32_t)mode, .m = m, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.x = (uint64_t)(uintptr_t)x, .incx = incx, .C = (uint64_t)(uintptr_t)C,
-		.ldc = ldc,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
+		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
+		[2] = (uint64_t)(uintptr_t)C},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdgmm, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasZdgmm, &body, sizeof(body), KEY_cublasZdgmm,
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdgmm, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasZdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
 		NULL, 0);
 }
 
@@ -4977,16 +5232,16 @@ STUB_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
 		int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasSmatinvBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSmatinvBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasSmatinvBatched, &body, sizeof(body),
-		KEY_cublasSmatinvBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1510 */
@@ -4995,16 +5250,16 @@ STUB_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
 		int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasDmatinvBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDmatinvBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDmatinvBatched, &body, sizeof(body),
-		KEY_cublasDmatinvBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1511 */
@@ -5013,16 +5268,16 @@ STUB_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
 		int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasCmatinvBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCmatinvBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCmatinvBatched, &body, sizeof(body),
-		KEY_cublasCmatinvBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1512 */
@@ -5031,16 +5286,16 @@ STUB_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
 		int lda_inv, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasZmatinvBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.Ainv = (uint64_t)(uintptr_t)Ainv, .lda_inv = lda_inv,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(4, 3) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasZmatinvBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZmatinvBatched, &body, sizeof(body),
-		KEY_cublasZmatinvBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1513 */
@@ -5049,19 +5304,20 @@ STUB_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int
 		int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasSgeqrfBatched body = {
-		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
+	LIBRARY_BODY(4, 2) body = {
+		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)TauArray},
 	};
-	struct wire_cublasSgeqrfBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgeqrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasSgeqrfBatched, &body, sizeof(body),
-		KEY_cublasSgeqrfBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5071,19 +5327,20 @@ STUB_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int
 		int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasDgeqrfBatched body = {
-		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
+	LIBRARY_BODY(4, 2) body = {
+		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)TauArray},
 	};
-	struct wire_cublasDgeqrfBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgeqrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasDgeqrfBatched, &body, sizeof(body),
-		KEY_cublasDgeqrfBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5093,19 +5350,20 @@ STUB_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int
 		int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasCgeqrfBatched body = {
-		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
+	LIBRARY_BODY(4, 2) body = {
+		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)TauArray},
 	};
-	struct wire_cublasCgeqrfBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeqrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasCgeqrfBatched, &body, sizeof(body),
-		KEY_cublasCgeqrfBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5115,19 +5373,20 @@ STUB_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int
 		int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasZgeqrfBatched body = {
-		.m = m, .n = n, .Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.TauArray = (uint64_t)(uintptr_t)TauArray, .batchSize = batchSize,
+	LIBRARY_BODY(4, 2) body = {
+		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)TauArray},
 	};
-	struct wire_cublasZgeqrfBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeqrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasZgeqrfBatched, &body, sizeof(body),
-		KEY_cublasZgeqrfBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5137,20 +5396,21 @@ STUB_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOpera
 		int ldc, int *info, int *devInfoArray, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasSgelsBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
+	LIBRARY_BODY(7, 3) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
 	};
-	struct wire_cublasSgelsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgelsBatched, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgelsBatched, handle,
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasSgelsBatched, &body, sizeof(body),
-		KEY_cublasSgelsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5160,20 +5420,21 @@ STUB_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOpera
 		int ldc, int *info, int *devInfoArray, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasDgelsBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
+	LIBRARY_BODY(7, 3) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
 	};
-	struct wire_cublasDgelsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgelsBatched, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgelsBatched, handle,
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasDgelsBatched, &body, sizeof(body),
-		KEY_cublasDgelsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5183,20 +5444,21 @@ STUB_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOpera
 		cuComplex *const Carray[], int ldc, int *info, int *devInfoArray, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasCgelsBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
+	LIBRARY_BODY(7, 3) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
 	};
-	struct wire_cublasCgelsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgelsBatched, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgelsBatched, handle,
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasCgelsBatched, &body, sizeof(body),
-		KEY_cublasCgelsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5207,20 +5469,21 @@ STUB_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOpera
 		int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasZgelsBatched body = {
-		.trans = (uint32_t)trans, .m = m, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.Carray = (uint64_t)(uintptr_t)Carray, .ldc = ldc,
-		.devInfoArray = (uint64_t)(uintptr_t)devInfoArray, .batchSize = batchSize,
+	LIBRARY_BODY(7, 3) body = {
+		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
+		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
 	};
-	struct wire_cublasZgelsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgelsBatched, handle, &body.state);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgelsBatched, handle,
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasZgelsBatched, &body, sizeof(body),
-		KEY_cublasZgelsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5229,14 +5492,14 @@ STUB_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t 
 		const float *AP, float *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasStpttr body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpttr, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasStpttr, &body, sizeof(body), KEY_cublasStpttr,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpttr, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasStpttr, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1522 */
@@ -5244,14 +5507,14 @@ STUB_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t 
 		const double *AP, double *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasDtpttr body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpttr, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasDtpttr, &body, sizeof(body), KEY_cublasDtpttr,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpttr, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasDtpttr, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1523 */
@@ -5259,14 +5522,14 @@ STUB_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t 
 		const cuComplex *AP, cuComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasCtpttr body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpttr, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasCtpttr, &body, sizeof(body), KEY_cublasCtpttr,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpttr, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasCtpttr, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1524 */
@@ -5274,14 +5537,14 @@ STUB_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t 
 		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda)
 {
 	struct library_call call;
-	struct wire_cublasZtpttr body = {
-		.uplo = (uint32_t)uplo, .n = n, .AP = (uint64_t)(uintptr_t)AP,
-		.A = (uint64_t)(uintptr_t)A, .lda = lda,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpttr, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasZtpttr, &body, sizeof(body), KEY_cublasZtpttr,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpttr, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasZtpttr, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1525 */
@@ -5289,14 +5552,14 @@ STUB_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t 
 		const float *A, int lda, float *AP)
 {
 	struct library_call call;
-	struct wire_cublasStrttp body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrttp, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasStrttp, &body, sizeof(body), KEY_cublasStrttp,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrttp, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasStrttp, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1526 */
@@ -5304,14 +5567,14 @@ STUB_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t 
 		const double *A, int lda, double *AP)
 {
 	struct library_call call;
-	struct wire_cublasDtrttp body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrttp, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasDtrttp, &body, sizeof(body), KEY_cublasDtrttp,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrttp, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasDtrttp, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1527 */
@@ -5319,14 +5582,14 @@ STUB_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t 
 		const cuComplex *A, int lda, cuComplex *AP)
 {
 	struct library_call call;
-	struct wire_cublasCtrttp body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrttp, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasCtrttp, &body, sizeof(body), KEY_cublasCtrttp,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrttp, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasCtrttp, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1528 */
@@ -5334,14 +5597,14 @@ STUB_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t 
 		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP)
 {
 	struct library_call call;
-	struct wire_cublasZtrttp body = {
-		.uplo = (uint32_t)uplo, .n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda,
-		.AP = (uint64_t)(uintptr_t)AP,
+	LIBRARY_BODY(3, 2) body = {
+		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
 	};
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrttp, handle, &body.state);
-	return vcuda_library_send(&call, OP_cublasZtrttp, &body, sizeof(body), KEY_cublasZtrttp,
-		NULL, 0);
+	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrttp, handle, &body.head.state);
+	return vcuda_library_send(&call, OP_cublasZtrttp, &body, sizeof(body),
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1529 */
@@ -5349,15 +5612,16 @@ STUB_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, flo
 		int lda, int *P, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasSgetrfBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
+		[2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgetrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasSgetrfBatched, &body, sizeof(body),
-		KEY_cublasSgetrfBatched, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1530 */
@@ -5365,15 +5629,16 @@ STUB_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, dou
 		int lda, int *P, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasDgetrfBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
+		[2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgetrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDgetrfBatched, &body, sizeof(body),
-		KEY_cublasDgetrfBatched, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1531 */
@@ -5381,15 +5646,16 @@ STUB_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
 		cuComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasCgetrfBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
+		[2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgetrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCgetrfBatched, &body, sizeof(body),
-		KEY_cublasCgetrfBatched, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1532 */
@@ -5397,15 +5663,16 @@ STUB_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
 		cuDoubleComplex *const A[], int lda, int *P, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasZgetrfBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.info = (uint64_t)(uintptr_t)info, .batchSize = batchSize,
+	LIBRARY_BODY(3, 3) body = {
+		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
+		[2] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgetrfBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZgetrfBatched, &body, sizeof(body),
-		KEY_cublasZgetrfBatched, NULL, 0);
+		LIBRARY_KEY_TO(3), NULL, 0);
 }
 
 /* learned 1533 */
@@ -5414,16 +5681,17 @@ STUB_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
 		int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasSgetriBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
+		[3] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgetriBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasSgetriBatched, &body, sizeof(body),
-		KEY_cublasSgetriBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1534 */
@@ -5432,16 +5700,17 @@ STUB_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
 		int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasDgetriBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
+		[3] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgetriBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasDgetriBatched, &body, sizeof(body),
-		KEY_cublasDgetriBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1535 */
@@ -5450,16 +5719,17 @@ STUB_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
 		int ldc, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasCgetriBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
+		[3] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgetriBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasCgetriBatched, &body, sizeof(body),
-		KEY_cublasCgetriBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1536 */
@@ -5468,16 +5738,17 @@ STUB_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
 		cuDoubleComplex *const C[], int ldc, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasZgetriBatched body = {
-		.n = n, .A = (uint64_t)(uintptr_t)A, .lda = lda, .P = (uint64_t)(uintptr_t)P,
-		.C = (uint64_t)(uintptr_t)C, .ldc = ldc, .info = (uint64_t)(uintptr_t)info,
-		.batchSize = batchSize,
+	LIBRARY_BODY(4, 4) body = {
+		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
+		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
+		[3] = (uint64_t)(uintptr_t)info},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgetriBatched, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasZgetriBatched, &body, sizeof(body),
-		KEY_cublasZgetriBatched, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 1537 */
@@ -5486,21 +5757,21 @@ STUB_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOper
 		float *const Barray[], int ldb, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasSgetrsBatched body = {
-		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb, .batchSize = batchSize,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
+		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
 	};
-	struct wire_cublasSgetrsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgetrsBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasSgetrsBatched, &body, sizeof(body),
-		KEY_cublasSgetrsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5510,21 +5781,21 @@ STUB_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOper
 		double *const Barray[], int ldb, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasDgetrsBatched body = {
-		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb, .batchSize = batchSize,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
+		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
 	};
-	struct wire_cublasDgetrsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgetrsBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasDgetrsBatched, &body, sizeof(body),
-		KEY_cublasDgetrsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5534,21 +5805,21 @@ STUB_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOper
 		cuComplex *const Barray[], int ldb, int *info, int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasCgetrsBatched body = {
-		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb, .batchSize = batchSize,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
+		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
 	};
-	struct wire_cublasCgetrsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgetrsBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasCgetrsBatched, &body, sizeof(body),
-		KEY_cublasCgetrsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5559,21 +5830,21 @@ STUB_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOper
 		int batchSize)
 {
 	struct library_call call;
-	struct wire_cublasZgetrsBatched body = {
-		.trans = (uint32_t)trans, .n = n, .nrhs = nrhs,
-		.Aarray = (uint64_t)(uintptr_t)Aarray, .lda = lda,
-		.devIpiv = (uint64_t)(uintptr_t)devIpiv, .Barray = (uint64_t)(uintptr_t)Barray,
-		.ldb = ldb, .batchSize = batchSize,
+	LIBRARY_BODY(6, 3) body = {
+		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
+		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
+		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
+		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
 	};
-	struct wire_cublasZgetrsBatched_reply reply;
+	LIBRARY_RESULTS(1) reply;
 	int status;
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgetrsBatched, handle,
-		&body.state);
+		&body.head.state);
 	status = vcuda_library_send(&call, OP_cublasZgetrsBatched, &body, sizeof(body),
-		KEY_cublasZgetrsBatched, &reply, sizeof(reply));
+		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
 	if (info && !status)
-		*info = reply.info;
+		*info = (int)reply.out[0];
 	return status;
 }
 
@@ -5584,18 +5855,18 @@ STUB_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOper
 		int ldb, unsigned char *C, int C_bias, int ldc, int C_mult, int C_shift)
 {
 	struct library_call call;
-	struct wire_cublasUint8gemmBias body = {
-		.transa = (uint32_t)transa, .transb = (uint32_t)transb,
-		.transc = (uint32_t)transc, .m = m, .n = n, .k = k, .A = (uint64_t)(uintptr_t)A,
-		.A_bias = A_bias, .lda = lda, .B = (uint64_t)(uintptr_t)B, .B_bias = B_bias,
-		.ldb = ldb, .C = (uint64_t)(uintptr_t)C, .C_bias = C_bias, .ldc = ldc,
-		.C_mult = C_mult, .C_shift = C_shift,
+	LIBRARY_BODY(14, 3) body = {
+		.head.key_words = 14, .key = {(uint32_t)transa, (uint32_t)transb,
+		(uint32_t)transc, (uint32_t)m, (uint32_t)n, (uint32_t)k, (uint32_t)A_bias,
+		(uint32_t)lda, (uint32_t)B_bias, (uint32_t)ldb, (uint32_t)C_bias, (uint32_t)ldc,
+		(uint32_t)C_mult, (uint32_t)C_shift}, .varying = {[0] = (uint64_t)(uintptr_t)A,
+		[1] = (uint64_t)(uintptr_t)B, [2] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasUint8gemmBias, handle,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_cublasUint8gemmBias, &body, sizeof(body),
-		KEY_cublasUint8gemmBias, NULL, 0);
+		LIBRARY_KEY_TO(14), NULL, 0);
 }
 
 STUB_NARROW(15);

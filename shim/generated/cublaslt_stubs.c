@@ -11,6 +11,7 @@
 #include "protocol/generated/cublaslt_api.h"
 #include "protocol/generated/cublaslt_ops.h"
 #include "protocol/generated/cublaslt_wire.h"
+#include "protocol/libraries/items.h"
 #include "protocol/wire/handle.h"
 #include "shim/generated/cublaslt_hand.h"
 #include "shim/libraries/common/plain.h"

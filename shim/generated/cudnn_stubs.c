@@ -11,6 +11,7 @@
 #include "protocol/generated/cudnn_api.h"
 #include "protocol/generated/cudnn_ops.h"
 #include "protocol/generated/cudnn_wire.h"
+#include "protocol/libraries/items.h"
 #include "protocol/wire/handle.h"
 #include "shim/generated/cudnn_hand.h"
 #include "shim/libraries/common/plain.h"

@@ -11,6 +11,7 @@
 #include "protocol/generated/cufft_api.h"
 #include "protocol/generated/cufft_ops.h"
 #include "protocol/generated/cufft_wire.h"
+#include "protocol/libraries/items.h"
 #include "protocol/wire/handle.h"
 #include "shim/generated/cufft_hand.h"
 #include "shim/libraries/common/plain.h"

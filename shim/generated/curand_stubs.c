@@ -11,6 +11,7 @@
 #include "protocol/generated/curand_api.h"
 #include "protocol/generated/curand_ops.h"
 #include "protocol/generated/curand_wire.h"
+#include "protocol/libraries/items.h"
 #include "protocol/wire/handle.h"
 #include "shim/generated/curand_hand.h"
 #include "shim/libraries/common/plain.h"
@@ -83,14 +84,12 @@ STUB_EXPORT curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t 
 		unsigned long long seed)
 {
 	struct library_call call;
-	struct wire_curandSetPseudoRandomGeneratorSeed body = {
-		.seed = seed,
-	};
+	LIBRARY_BODY(0, 1) body = {.head.key_words = 0, .varying = {[0] = seed}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetPseudoRandomGeneratorSeed,
-		generator, &body.state);
+		generator, &body.head.state);
 	return vcuda_library_send(&call, OP_curandSetPseudoRandomGeneratorSeed, &body,
-		sizeof(body), KEY_curandSetPseudoRandomGeneratorSeed, NULL, 0);
+		sizeof(body), LIBRARY_KEY_TO(0), NULL, 0);
 }
 
 /* learned 2504 */
@@ -98,14 +97,12 @@ STUB_EXPORT curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator,
 		unsigned long long offset)
 {
 	struct library_call call;
-	struct wire_curandSetGeneratorOffset body = {
-		.offset = offset,
-	};
+	LIBRARY_BODY(0, 1) body = {.head.key_words = 0, .varying = {[0] = offset}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetGeneratorOffset, generator,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_curandSetGeneratorOffset, &body, sizeof(body),
-		KEY_curandSetGeneratorOffset, NULL, 0);
+		LIBRARY_KEY_TO(0), NULL, 0);
 }
 
 /* learned 2505 */
@@ -113,15 +110,13 @@ STUB_EXPORT curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generato
 		curandOrdering_t order)
 {
 	struct library_call call;
-	struct wire_curandSetGeneratorOrdering body = {
-		.order = (uint32_t)order,
-	};
+	LIBRARY_BODY(1, 0) body = {.head.key_words = 1, .key = {(uint32_t)order}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetGeneratorOrdering, generator,
-		&body.state);
+		&body.head.state);
 	vcuda_library_keeps(&call, 1, (uint64_t)(uint32_t)order);
 	return vcuda_library_send(&call, OP_curandSetGeneratorOrdering, &body, sizeof(body),
-		KEY_curandSetGeneratorOrdering, NULL, 0);
+		LIBRARY_KEY_TO(1), NULL, 0);
 }
 
 /* learned 2506 */
@@ -129,15 +124,13 @@ STUB_EXPORT curandStatus_t curandSetQuasiRandomGeneratorDimensions(curandGenerat
 		unsigned int num_dimensions)
 {
 	struct library_call call;
-	struct wire_curandSetQuasiRandomGeneratorDimensions body = {
-		.num_dimensions = num_dimensions,
-	};
+	LIBRARY_BODY(1, 0) body = {.head.key_words = 1, .key = {(uint32_t)num_dimensions}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetQuasiRandomGeneratorDimensions,
-		generator, &body.state);
+		generator, &body.head.state);
 	vcuda_library_keeps(&call, 2, (uint64_t)num_dimensions);
 	return vcuda_library_send(&call, OP_curandSetQuasiRandomGeneratorDimensions, &body,
-		sizeof(body), KEY_curandSetQuasiRandomGeneratorDimensions, NULL, 0);
+		sizeof(body), LIBRARY_KEY_TO(1), NULL, 0);
 }
 
 /* learned 2507 */
@@ -145,14 +138,13 @@ STUB_EXPORT curandStatus_t curandGenerate(curandGenerator_t generator, unsigned 
 		size_t num)
 {
 	struct library_call call;
-	struct wire_curandGenerate body = {
-		.num = num,
-	};
+	LIBRARY_BODY(2, 1) body = {.head.key_words = 2, .key = {LIBRARY_TWO(num)}};
 
-	vcuda_library_begin(&call, &curand_front, CALL_curandGenerate, generator, &body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
+	vcuda_library_begin(&call, &curand_front, CALL_curandGenerate, generator,
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerate, &body, sizeof(body),
-		KEY_curandGenerate, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 2508 */
@@ -160,15 +152,13 @@ STUB_EXPORT curandStatus_t curandGenerateLongLong(curandGenerator_t generator,
 		unsigned long long *outputPtr, size_t num)
 {
 	struct library_call call;
-	struct wire_curandGenerateLongLong body = {
-		.num = num,
-	};
+	LIBRARY_BODY(2, 1) body = {.head.key_words = 2, .key = {LIBRARY_TWO(num)}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateLongLong, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateLongLong, &body, sizeof(body),
-		KEY_curandGenerateLongLong, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 2509 */
@@ -176,15 +166,13 @@ STUB_EXPORT curandStatus_t curandGenerateUniform(curandGenerator_t generator, fl
 		size_t num)
 {
 	struct library_call call;
-	struct wire_curandGenerateUniform body = {
-		.num = num,
-	};
+	LIBRARY_BODY(2, 1) body = {.head.key_words = 2, .key = {LIBRARY_TWO(num)}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateUniform, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateUniform, &body, sizeof(body),
-		KEY_curandGenerateUniform, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 2510 */
@@ -192,15 +180,13 @@ STUB_EXPORT curandStatus_t curandGenerateUniformDouble(curandGenerator_t generat
 		double *outputPtr, size_t num)
 {
 	struct library_call call;
-	struct wire_curandGenerateUniformDouble body = {
-		.num = num,
-	};
+	LIBRARY_BODY(2, 1) body = {.head.key_words = 2, .key = {LIBRARY_TWO(num)}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateUniformDouble, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, num, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, num, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateUniformDouble, &body, sizeof(body),
-		KEY_curandGenerateUniformDouble, NULL, 0);
+		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
 /* learned 2511 */
@@ -208,15 +194,16 @@ STUB_EXPORT curandStatus_t curandGenerateNormal(curandGenerator_t generator, flo
 		size_t n, float mean, float stddev)
 {
 	struct library_call call;
-	struct wire_curandGenerateNormal body = {
-		.n = n, .mean = mean, .stddev = stddev,
+	LIBRARY_BODY(4, 1) body = {
+		.head.key_words = 4, .key = {LIBRARY_TWO(n), library_float_bits(mean),
+		library_float_bits(stddev)},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateNormal, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateNormal, &body, sizeof(body),
-		KEY_curandGenerateNormal, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 2512 */
@@ -224,15 +211,17 @@ STUB_EXPORT curandStatus_t curandGenerateNormalDouble(curandGenerator_t generato
 		double *outputPtr, size_t n, double mean, double stddev)
 {
 	struct library_call call;
-	struct wire_curandGenerateNormalDouble body = {
-		.n = n, .mean = mean, .stddev = stddev,
+	LIBRARY_BODY(6, 1) body = {
+		.head.key_words = 6, .key = {LIBRARY_TWO(n),
+		LIBRARY_TWO(library_double_bits(mean)),
+		LIBRARY_TWO(library_double_bits(stddev))},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateNormalDouble, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateNormalDouble, &body, sizeof(body),
-		KEY_curandGenerateNormalDouble, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 
 /* learned 2513 */
@@ -240,15 +229,16 @@ STUB_EXPORT curandStatus_t curandGenerateLogNormal(curandGenerator_t generator,
 		float *outputPtr, size_t n, float mean, float stddev)
 {
 	struct library_call call;
-	struct wire_curandGenerateLogNormal body = {
-		.n = n, .mean = mean, .stddev = stddev,
+	LIBRARY_BODY(4, 1) body = {
+		.head.key_words = 4, .key = {LIBRARY_TWO(n), library_float_bits(mean),
+		library_float_bits(stddev)},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateLogNormal, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateLogNormal, &body, sizeof(body),
-		KEY_curandGenerateLogNormal, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 2514 */
@@ -256,15 +246,17 @@ STUB_EXPORT curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t gener
 		double *outputPtr, size_t n, double mean, double stddev)
 {
 	struct library_call call;
-	struct wire_curandGenerateLogNormalDouble body = {
-		.n = n, .mean = mean, .stddev = stddev,
+	LIBRARY_BODY(6, 1) body = {
+		.head.key_words = 6, .key = {LIBRARY_TWO(n),
+		LIBRARY_TWO(library_double_bits(mean)),
+		LIBRARY_TWO(library_double_bits(stddev))},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateLogNormalDouble, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGenerateLogNormalDouble, &body, sizeof(body),
-		KEY_curandGenerateLogNormalDouble, NULL, 0);
+		LIBRARY_KEY_TO(6), NULL, 0);
 }
 STUB(library, curandStatus_t, curandCreatePoissonDistribution,
 	hand_curandCreatePoissonDistribution, (double lambda,
@@ -277,15 +269,16 @@ STUB_EXPORT curandStatus_t curandGeneratePoisson(curandGenerator_t generator,
 		unsigned int *outputPtr, size_t n, double lambda)
 {
 	struct library_call call;
-	struct wire_curandGeneratePoisson body = {
-		.n = n, .lambda = lambda,
+	LIBRARY_BODY(4, 1) body = {
+		.head.key_words = 4, .key = {LIBRARY_TWO(n),
+		LIBRARY_TWO(library_double_bits(lambda))},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGeneratePoisson, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGeneratePoisson, &body, sizeof(body),
-		KEY_curandGeneratePoisson, NULL, 0);
+		LIBRARY_KEY_TO(4), NULL, 0);
 }
 
 /* learned 2518 */
@@ -293,27 +286,28 @@ STUB_EXPORT curandStatus_t curandGeneratePoissonMethod(curandGenerator_t generat
 		unsigned int *outputPtr, size_t n, double lambda, curandMethod_t method)
 {
 	struct library_call call;
-	struct wire_curandGeneratePoissonMethod body = {
-		.n = n, .lambda = lambda, .method = (uint32_t)method,
+	LIBRARY_BODY(5, 1) body = {
+		.head.key_words = 5, .key = {LIBRARY_TWO(n),
+		LIBRARY_TWO(library_double_bits(lambda)), (uint32_t)method},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGeneratePoissonMethod, generator,
-		&body.state);
-	vcuda_library_fills(&call, &body.outputPtr, outputPtr, n, sizeof(*outputPtr));
+		&body.head.state);
+	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
 	return vcuda_library_send(&call, OP_curandGeneratePoissonMethod, &body, sizeof(body),
-		KEY_curandGeneratePoissonMethod, NULL, 0);
+		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
 /* learned 2519 */
 STUB_EXPORT curandStatus_t curandGenerateSeeds(curandGenerator_t generator)
 {
 	struct library_call call;
-	struct wire_curandGenerateSeeds body = {0};
+	LIBRARY_BODY(0, 0) body = {.head.key_words = 0};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateSeeds, generator,
-		&body.state);
+		&body.head.state);
 	return vcuda_library_send(&call, OP_curandGenerateSeeds, &body, sizeof(body),
-		KEY_curandGenerateSeeds, NULL, 0);
+		LIBRARY_KEY_TO(0), NULL, 0);
 }
 STUB(library, curandStatus_t, curandGetDirectionVectors32, hand_curandGetDirectionVectors32,
 	(curandDirectionVectors32_t *vectors[], curandDirectionVectorSet_t set), (vectors,

@@ -16,6 +16,10 @@ import struct
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "protocol"))
+import generate  # noqa: E402
+from generator import fixed, items  # noqa: E402
+
 GENERATED = os.path.join(ROOT, "protocol", "generated")
 SERVED = os.path.join(ROOT, "gpu-agent", "generated")
 FRAME, CALL, POST, RAW, HANDOFF, STRIPE, PLAIN = range(7)
@@ -142,9 +146,7 @@ def pack(name, values=None, runs=None):
         elif kind == "struct frame_destination":
             head += struct.pack("<IIQ", 0, 0, 0)
         elif kind == "struct library_state":
-            one, first = ("curandGenerator", 101) if name.startswith("curand") else \
-                ("cudnnHandle" if name.startswith("cudnn") else "cublasHandle", 0)
-            head += struct.pack("<QQIIII", handle(one), handle("CUstream"), first, 0, 0, 0)
+            head += library_state(name)
         elif kind.startswith("struct "):
             head += bytes(max(0, size - len(head)))
         else:
@@ -246,6 +248,32 @@ def payload_of(name, flags):
     return bytes(range(256)) if name == "vcudaCopyIn" else PTX
 
 
+def library_state(name):
+    one, first = ("curandGenerator", 101) if name.startswith("curand") else \
+        ("cudnnHandle" if name.startswith("cudnn") else "cublasHandle", 0)
+    return struct.pack("<QQIIII", handle(one), handle("CUstream"), first, 0, 0, 0)
+
+
+def fixed_bodies():
+    """Calls of libraries whose items have a known size: numbers, addresses and scalars."""
+    api = generate.load()
+    for e in api.entries:
+        if not (e.library and e.op and items.travels(api, e)) or items.is_items(api, e):
+            continue
+        places = fixed.layout(api, e)
+        key, varying = [1] * places.keys, [WINDOW + 65536] * places.varied
+        for p in e.params:
+            if p.name in places.key and p.name in ("lda", "ldb", "ldc", "m", "n", "k"):
+                key[places.key[p.name]] = 4
+            if p.mark in fixed.VALUES:
+                at = places.varying[p.name]
+                varying[at:at + fixed.words(p)] = [0x3f8000003f800000] * fixed.words(p)
+        words = struct.pack(f"<{len(key)}I", *key)
+        yield e.name, record(OPS[e.name], library_state(e.name) + struct.pack("<HHI", len(key), 0, 0) +
+                             words + bytes(-len(words) % 8) + struct.pack(f"<{len(varying)}Q", *varying),
+                             kind=CALL)
+
+
 def cudnn_bodies():
     """Bodies of cuDNN calls, as the target of cuDNN's half has them."""
     folder = os.path.join(ROOT, "tests", "fuzz", "corpus", "cudnn")
@@ -311,6 +339,9 @@ def worker_seeds():
     for name, one in cudnn_bodies():
         yield name, begin() + before("cudnn") + one + drain()
         parts.append(before("cudnn") + one + drain())
+    for name, one in fixed_bodies():
+        yield name, begin() + before(name) + one + one + drain()
+        parts.append(before(name) + one + drain())
     yield from long_seeds(parts)
     ping, bye = record(32, kind=PLAIN), record(34, kind=PLAIN)
     yield "ping", begin() + ping + bye

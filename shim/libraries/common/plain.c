@@ -101,7 +101,7 @@ EXPORT void vcuda_library_inout(
 	vcuda_library_result(call, words, value);
 }
 
-EXPORT void vcuda_library_give(
+EXPORT void vcuda_library_copy_result(
 	const struct library_call *call, void *to, const uint64_t *words, uint32_t bytes)
 {
 	if (!call->status && !library_on_device(call))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the generated stubs of a library of form(plain) stand on: handles with the state that
+ * What the generated stubs of a library stand on: handles with the state that
  * travels with each call, and calls that answer in the library's own numbers.
  */
 #ifndef VCUDA_SHIM_LIBRARIES_COMMON_PLAIN_H
@@ -87,8 +87,8 @@ void vcuda_library_result(struct library_call *call, uint64_t *words, void *resu
  * filled in where the call was awaited. */
 int vcuda_library_send(struct library_call *call, uint16_t op, void *body, size_t body_bytes,
 	uint32_t key_to, void *reply, size_t reply_bytes);
-/* Hands a result to the host, where pointers are to it and after success. */
-void vcuda_library_give(
+/* Copies a result to the program's memory, where pointers are to it and after success. */
+void vcuda_library_copy_result(
 	const struct library_call *call, void *to, const uint64_t *words, uint32_t bytes);
 /* The body begins with the state; ON_HOST: the handle fills memory of the program. */
 int vcuda_library_create(struct library_call *call, uint16_t op, void *body, size_t body_bytes,

@@ -128,6 +128,59 @@ void *library_get_placed(struct library_frame *f, enum library_place place, bool
 				       : (void *)(uintptr_t)at;
 }
 
+/* So many words, aligned to 16; NULL where there are no more. */
+static uint64_t *library_room(struct library_frame *f, uint32_t words)
+{
+	uint64_t *at = f->room + f->room_used;
+
+	if (f->stopped || words > LIBRARY_ROOM - f->room_used) {
+		library_violated(f);
+		return NULL;
+	}
+	f->room_used += (words + 1) & ~1u;
+	return at;
+}
+
+void *library_get_scalar_at(
+	struct library_frame *f, const uint64_t *at, uint32_t i, uint32_t words)
+{
+	uint64_t *to;
+
+	if (f->stopped)
+		return NULL;
+	if (f->mode == LIBRARY_POINTERS_DEVICE)
+		return (void *)(uintptr_t)worker_range(f->w, f->r, at[i], 1);
+	to = library_room(f, words);
+	if (to)
+		memcpy(to, at + i, words * sizeof(*to));
+	return to;
+}
+
+void *library_get_result_at(
+	struct library_frame *f, const uint64_t *at, uint32_t i, uint32_t words)
+{
+	uint32_t from = f->room_used, to = f->outs;
+	void *result = library_get_scalar_at(f, at, i, words);
+
+	if (words > LIBRARY_OUTS - f->outs || f->results == LIBRARY_RESULTS_MAX) {
+		library_violated(f);
+		return NULL;
+	}
+	f->outs += words;
+	if (f->room_used != from) {
+		f->result[f->results].from = (uint8_t)from;
+		f->result[f->results].to = (uint8_t)to;
+		f->result[f->results++].words = (uint8_t)words;
+	}
+	return result;
+}
+
+void *library_get_filled(
+	struct library_frame *f, const uint64_t *at, uint32_t i, uint64_t count, size_t each)
+{
+	return f->stopped ? NULL : plain_fills(f->w, f->r, f->served, at[i], count, each);
+}
+
 void *library_get_aligned(struct library_frame *f)
 {
 	const uint64_t *at = library_get_bytes(f, 8);
@@ -140,18 +193,20 @@ const void *library_get_value(struct library_frame *f, uint32_t bytes)
 {
 	uint32_t words = library_get_int(f);
 	const uint32_t *at;
+	uint64_t *to;
 
 	if (f->stopped || !words)
 		return NULL;
-	if (words != bytes / 4 || bytes > sizeof(f->value)) {
+	if (words != bytes / 4) {
 		library_violated(f);
 		return NULL;
 	}
 	at = library_get_words(f, words);
-	if (!at)
+	to = library_room(f, (bytes + 7) / 8);
+	if (!at || !to)
 		return NULL;
-	memcpy(f->value, at, bytes);
-	return f->value;
+	memcpy(to, at, bytes);
+	return to;
 }
 
 void library_require(struct library_frame *f, bool holds)
@@ -284,8 +339,6 @@ static void library_list_answer(struct library_frame *f)
 /* Finds library and handle, and sets the handle's stream. */
 static bool library_open(struct library_frame *f, const struct library_body *body)
 {
-	const struct plain_served *served;
-
 	if (f->of->shared) {
 		f->stream = worker_stream(f->w, f->r, body->state.stream);
 		if (!worker_refused(f->r))
@@ -293,11 +346,13 @@ static bool library_open(struct library_frame *f, const struct library_body *bod
 				f->w, f->r, f->of, body->state.word[0], &f->handle);
 		return f->library;
 	}
-	served = plain_use(f->w, f->r, f->of, &body->state);
-	if (!served)
+	f->served = plain_use(f->w, f->r, f->of, &body->state);
+	if (!f->served)
 		return false;
-	f->library = served->library;
-	f->handle = served->handle;
+	f->library = f->served->library;
+	f->handle = f->served->handle;
+	if (f->of->pointer_mode != LIBRARY_NO_WORD)
+		f->mode = (int32_t)body->state.word[f->of->pointer_mode];
 	return true;
 }
 
@@ -323,9 +378,15 @@ CUresult library_serve(
 	status = f.stopped ? f.status : of->numbered ? of->numbered(f.library, status) : status;
 	while (each_used)
 		free(each_room[--each_used]);
-	if (r->refused)
+	for (uint32_t i = 0; i < f.results; i++)
+		memcpy(f.answer->out + f.result[i].to, f.room + f.result[i].from,
+			f.result[i].words * sizeof(f.room[0]));
+	if (r->refused) {
+		if (f.served)
+			plain_unfill(f.served);
 		return r->refused;
+	}
 	if (f.listed && !status && r->header.kind == FRAME_CALL)
 		library_list_answer(&f);
-	return plain_told(r, of, status);
+	return f.served ? plain_answer(w, r, f.served, status) : plain_told(r, of, status);
 }

@@ -11,7 +11,8 @@
 #include "gpu-agent/worker/worker.h"
 #include "protocol/libraries/items.h"
 
-#define LIBRARY_VALUE_BYTES 64u
+#define LIBRARY_ROOM 32u       /* words of scalars, results and objects of one call */
+#define LIBRARY_RESULTS_MAX 8u /* of one call */
 
 /* A call that is being served, on the loop's stack. */
 struct library_frame {
@@ -23,8 +24,15 @@ struct library_frame {
 	CUstream stream;  /* where the call names one */
 	int32_t mode;	  /* the pointer mode of the descriptor that has one */
 	uint32_t layouts; /* how many descriptors of one kind came, for the room that asks */
-	_Alignas(16) uint64_t value[LIBRARY_VALUE_BYTES / 8]; /* library_get_value's */
-	int status; /* why it was stopped, as statuses(…) numbers it */
+	/* Scalars, results and objects, as the library gets them; which go home. */
+	_Alignas(16) uint64_t room[LIBRARY_ROOM];
+	uint32_t room_used;
+	struct {
+		uint8_t from, to, words; /* in room, in the answer */
+	} result[LIBRARY_RESULTS_MAX];
+	uint32_t results;
+	struct plain_served *served; /* NULL: the agent has one handle for all */
+	int status;		     /* why it was stopped, as statuses(…) numbers it */
 	bool stopped;
 	const unsigned char *varying, *varying_end;
 	const uint32_t *key, *key_end;
@@ -53,10 +61,18 @@ void *library_get_scalar(struct library_frame *f);
 /* A scalar that lies at that place: the address, checked to be the session's since the library
  * may look at it with the CPU, or 16 bytes in the frame; zeros where none came. */
 void *library_get_placed(struct library_frame *f, enum library_place place, bool maybe);
+/* Of word `at[i]`, where pointers of the handle are to the host: `words` of a scalar or, the
+ * second, of a result, which goes home; else its address, checked to be the session's. */
+void *library_get_scalar_at(
+	struct library_frame *f, const uint64_t *at, uint32_t i, uint32_t words);
+void *library_get_result_at(
+	struct library_frame *f, const uint64_t *at, uint32_t i, uint32_t words);
+/* Where the library writes `count` elements: the address at[i], or memory of the worker. */
+void *library_get_filled(
+	struct library_frame *f, const uint64_t *at, uint32_t i, uint64_t count, size_t each);
 /* An address whose alignment is part of the key. */
 void *library_get_aligned(struct library_frame *f);
-/* An object of so many bytes, a multiple of 4 up to LIBRARY_VALUE_BYTES, or NULL; one a call.
- */
+/* An object of so many bytes, a multiple of 4, or NULL. */
 const void *library_get_value(struct library_frame *f, uint32_t bytes);
 /* INVALID_VALUE where it does not hold. */
 void library_require(struct library_frame *f, bool holds);

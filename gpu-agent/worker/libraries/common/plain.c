@@ -158,36 +158,12 @@ struct plain_served *plain_use(struct worker *w, struct request *r,
 	return NULL;
 }
 
-static bool plain_on_device(const struct plain_served *s)
-{
-	return s->of->pointer_mode != LIBRARY_NO_WORD &&
-	       s->word[s->of->pointer_mode] == LIBRARY_POINTERS_DEVICE;
-}
-
-void plain_check(struct worker *w, struct request *r, const struct plain_served *s,
-	const uint64_t *words)
-{
-	if (s && plain_on_device(s))
-		worker_range(w, r, words[0], 1);
-}
-
-void *plain_at(
-	const struct plain_served *s, uint64_t *local, const uint64_t *words, size_t bytes)
-{
-	if (plain_on_device(s)) {
-		memset(local, 0, bytes);
-		return (void *)(uintptr_t)words[0];
-	}
-	memcpy(local, words, bytes);
-	return local;
-}
-
 void *plain_fills(struct worker *w, struct request *r, struct plain_served *s, uint64_t address,
 	uint64_t count, size_t each)
 {
 	uint64_t bytes;
 
-	if (!s || !s->on_host)
+	if (!s->on_host)
 		return (void *)(uintptr_t)address;
 	/* Its calls are never posted: somebody waits for the bytes. */
 	if (__builtin_mul_overflow(count, each, &bytes) || r->header.kind != FRAME_CALL) {
@@ -204,6 +180,12 @@ void *plain_fills(struct worker *w, struct request *r, struct plain_served *s, u
 	return s->filled;
 }
 
+void plain_unfill(struct plain_served *s)
+{
+	free(s->filled);
+	s->filled = NULL;
+}
+
 CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *s, int status)
 {
 	CUresult copied = CUDA_SUCCESS;
@@ -211,8 +193,7 @@ CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *
 	if (s->filled) {
 		if (!status && s->bytes)
 			copied = w->cuda.cuMemcpyHtoD_v2(s->to, s->filled, s->bytes);
-		free(s->filled);
-		s->filled = NULL;
+		plain_unfill(s);
 	}
 	return copied ? copied : plain_told(r, s->of, status);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the generated serve functions of a library of form(plain) stand on: its handles, opened,
+ * What the generated serve functions of a library stand on: its handles, opened,
  * used with the stream that came along, and closed; the memory that they fill; its status.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_LIBRARIES_COMMON_PLAIN_H
@@ -87,14 +87,8 @@ struct plain_served *plain_use(struct worker *w, struct request *r,
 /* What the library is given for COUNT elements at a device address. */
 void *plain_fills(struct worker *w, struct request *r, struct plain_served *s, uint64_t address,
 	uint64_t count, size_t each);
-/* Refuses a scalar's or result's address that is not the session's own memory: the library may
- * read it with the CPU. S: NULL where the handle was refused. */
-void plain_check(struct worker *w, struct request *r, const struct plain_served *s,
-	const uint64_t *words);
-/* What the library is given for a scalar or result: the device address, or `local`, which gets
- * the words that came. */
-void *plain_at(
-	const struct plain_served *s, uint64_t *local, const uint64_t *words, size_t bytes);
+/* What was to be filled is forgotten: the call was refused. */
+void plain_unfill(struct plain_served *s);
 /* The library's status becomes the answer, and what was filled goes where it belongs. */
 CUresult plain_answer(struct worker *w, struct request *r, struct plain_served *s, int status);
 /* The same for a library that has no function NAME; where the request is refused already, that.
