@@ -31,7 +31,7 @@ ALLOWED = {
     "shim/engine": "common protocol/wire",
     "shim/driver": "common protocol/wire protocol/generated shim/engine",
     "shim/nvml": "common shim/driver",
-    "shim/runtime": "shim/engine",
+    "shim/runtime": "common shim/engine",
     "shim/loader": "common",
     "shim/libraries/common": "protocol/libraries shim/engine",
     "shim/libraries/unserved": "",

@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #include "common/guard.h"
+#include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-EXPORTED struct vcuda_guard vcuda_guard;
+EXPORTED struct vcuda_guard vcuda_guard = {.linked = linked_number};
 
 static inline void reach(const void *at, size_t n, bool write)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The loader tells debuggers of a change in its list of objects by calling an empty function,
- * whose address it publishes (r_brk in <link.h>: a place for a breakpoint). That function
+ * whose address it publishes (r_brk of struct r_debug: a place for a breakpoint). That function
  * becomes a jump to ours. No other place lies between the mapping of a library and its
  * constructors.
  */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Redirects an unstripped, statically linked CUDA runtime: its functions are found by name in
- * the file's symbol table and their first bytes become a jump into our runtime front, so that
+ * Redirects an unstripped, statically linked CUDA runtime, and a shared one under a name that
+ * is not NVIDIA's (wheels rename what they bring): its functions are found by name in the
+ * file's symbol table and their first bytes become a jump into our runtime front, so that
  * NVIDIA's runtime never starts.
  */
 #include "shim/loader/static.h"
 #include "shim/loader/elf.h"
+#include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
 
 #include <dlfcn.h>
@@ -164,6 +166,7 @@ static void redirect(
 		memcpy(code + sizeof(jump), &target, sizeof(target));
 	}
 	code_protect(info, 0);
+	linked_add(info);
 	if (unknown)
 		dlerror();
 }
@@ -223,21 +226,31 @@ static int count_objects(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-static int count_added(struct dl_phdr_info *info, size_t size, void *data)
+struct counts {
+	unsigned long long added, gone; /* objects, since the program began */
+};
+
+static int count_changes(struct dl_phdr_info *info, size_t size, void *data)
 {
-	if (size >= offsetof(struct dl_phdr_info, dlpi_subs))
-		*(unsigned long long *)data = info->dlpi_adds;
+	struct counts *counts = data;
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_tls_modid))
+		*counts = (struct counts){info->dlpi_adds, info->dlpi_subs};
 	return 1;
 }
 
 void static_redirect(void)
 {
-	static unsigned long long seen;
-	struct search search = {.since = seen};
+	static struct counts seen;
+	struct counts counts = seen;
+	struct search search = {.since = seen.added};
 
-	dl_iterate_phdr(count_added, &seen);
-	if (seen == search.since)
-		return;
-	dl_iterate_phdr(count_objects, &search.count);
-	dl_iterate_phdr(look_at, &search);
+	dl_iterate_phdr(count_changes, &counts);
+	if (counts.gone != seen.gone)
+		linked_prune();
+	if (counts.added != seen.added) {
+		dl_iterate_phdr(count_objects, &search.count);
+		dl_iterate_phdr(look_at, &search);
+	}
+	seen = counts;
 }

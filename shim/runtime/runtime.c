@@ -5,6 +5,7 @@
  * there) and accept it if it is the one seen last; all else is the slow path.
  */
 #include "shim/runtime/runtime.h"
+#include "common/guard.h"
 #include "shim/generated/cuda_calls.h"
 #include "shim/engine/lock.h"
 
@@ -70,23 +71,53 @@ static bool runtime_sticky(cudaError_t error)
 	}
 }
 
-void runtime_remember(cudaError_t error)
+extern struct vcuda_guard vcuda_guard __attribute__((weak, visibility("default")));
+
+/* Where the last error of CALLER's copy of the runtime is; NULL: nowhere, and not ADDed. */
+static cudaError_t *runtime_last(const void *caller, bool add)
 {
-	runtime_thread.last = error;
+	struct runtime_thread *thread = &runtime_thread;
+	unsigned number = 0, i;
+
+	if (&vcuda_guard && (add || thread->last || thread->copies_used))
+		number = vcuda_guard.linked(caller);
+	if (!number)
+		return &thread->last;
+	for (i = 0; i < thread->copies_used; i++)
+		if (thread->copies[i].number == number)
+			return &thread->copies[i].last;
+	if (!add)
+		return NULL;
+	/* With more copies than that, the first that failed forgets it. */
+	i %= RUNTIME_COPIES;
+	if (i == thread->copies_used)
+		thread->copies_used++;
+	thread->copies[i].number = number;
+	return &thread->copies[i].last;
 }
 
+void runtime_remember(cudaError_t error, const void *caller)
+{
+	*runtime_last(caller, true) = error;
+}
+
+/* The exported stubs of these two end in a jump here, so the caller is the program. */
 cudaError_t hand_cudaPeekAtLastError(void)
 {
-	return runtime_thread.last;
+	const cudaError_t *last = runtime_last(__builtin_return_address(0), false);
+
+	return last ? *last : cudaSuccess;
 }
 
 cudaError_t hand_cudaGetLastError(void)
 {
-	cudaError_t error = runtime_thread.last;
+	cudaError_t *last = runtime_last(__builtin_return_address(0), false);
+	cudaError_t error = last ? *last : cudaSuccess;
 
 	/* A fault of the device too: it comes again with the next call that needs the device.
 	 */
-	runtime_thread.last = cudaSuccess;
+	if (last)
+		*last = cudaSuccess;
 	return error;
 }
 

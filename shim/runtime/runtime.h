@@ -36,6 +36,9 @@ struct runtime_config {
 	cudaStream_t stream;
 };
 
+/* How many other copies of the runtime have a last error of their own, in a thread. */
+#define RUNTIME_COPIES 8
+
 /* What a thread has; static TLS, so keep it small. */
 struct runtime_thread {
 	CUcontext bound;     /* the context found current at the last call */
@@ -44,7 +47,14 @@ struct runtime_thread {
 	int chosen;	     /* by cudaSetDevice */
 	int device;	     /* of `bound`; the chosen one where there is none */
 	cudaError_t last;    /* for cudaGetLastError */
-	unsigned depth;	     /* configurations pushed; the newest is configs[(depth - 1) % N] */
+	/* The same for callers with a runtime of their own, redirected to this one: copies[i]
+	 * is the number that the loader guard gives one (common/guard.h). */
+	unsigned copies_used;
+	struct {
+		unsigned number;
+		cudaError_t last;
+	} copies[RUNTIME_COPIES];
+	unsigned depth; /* configurations pushed; the newest is configs[(depth - 1) % N] */
 	struct runtime_config configs[RUNTIME_CONFIGS];
 };
 extern __thread struct runtime_thread runtime_thread
@@ -64,12 +74,13 @@ static inline void runtime_count(unsigned call)
 		runtime_count_slow(call);
 }
 
-/* Remembers a failure for cudaGetLastError and hands it on. Any thread. */
-void runtime_remember(cudaError_t error);
-static inline cudaError_t runtime_result(cudaError_t error)
+/* Remembers a failure for CALLER's cudaGetLastError and hands it on: for exported functions,
+ * whose caller is the program. Any thread. */
+void runtime_remember(cudaError_t error, const void *caller);
+__attribute__((always_inline)) static inline cudaError_t runtime_result(cudaError_t error)
 {
 	if (unlikely(error != cudaSuccess))
-		runtime_remember(error);
+		runtime_remember(error, __builtin_return_address(0));
 	return error;
 }
 
