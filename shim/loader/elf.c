@@ -17,13 +17,14 @@ static bool inside(const struct image *image, uint64_t offset, uint64_t bytes, s
 	return offset <= image->size && bytes <= image->size - offset && offset % align == 0;
 }
 
-/* The symbol table and its names, where both are in the file. */
-static void find_symbols(struct image *image, const Elf64_Shdr *sections, size_t count)
+/* The symbol table of that kind and its names, where both are in the file. */
+static bool find_symbols(
+	struct image *image, const Elf64_Shdr *sections, size_t count, uint32_t kind)
 {
 	for (size_t i = 0; i < count; i++) {
 		const Elf64_Shdr *table = &sections[i], *names;
 
-		if (table->sh_type != SHT_SYMTAB || table->sh_link >= count ||
+		if (table->sh_type != kind || table->sh_link >= count ||
 			!inside(image, table->sh_offset, table->sh_size, 8))
 			continue;
 		names = &sections[table->sh_link];
@@ -35,13 +36,15 @@ static void find_symbols(struct image *image, const Elf64_Shdr *sections, size_t
 		image->symbol_count = table->sh_size / sizeof(*image->symbols);
 		image->names = (const char *)image->bytes + names->sh_offset;
 		image->names_size = names->sh_size;
-		return;
+		return true;
 	}
+	return false;
 }
 
 bool image_parse(struct image *image, const void *bytes, size_t size)
 {
 	const Elf64_Ehdr *header = bytes;
+	const Elf64_Shdr *sections;
 
 	*image = (struct image){.bytes = bytes, .size = size};
 	if (size < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -51,8 +54,9 @@ bool image_parse(struct image *image, const void *bytes, size_t size)
 		!inside(image, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr),
 			8))
 		return false;
-	find_symbols(
-		image, (const Elf64_Shdr *)(image->bytes + header->e_shoff), header->e_shnum);
+	sections = (const Elf64_Shdr *)(image->bytes + header->e_shoff);
+	if (!find_symbols(image, sections, header->e_shnum, SHT_SYMTAB))
+		find_symbols(image, sections, header->e_shnum, SHT_DYNSYM);
 	return true;
 }
 

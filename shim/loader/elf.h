@@ -14,7 +14,7 @@
 struct image {
 	const unsigned char *bytes; /* the whole file, mapped read-only */
 	size_t size;
-	const Elf64_Sym *symbols; /* of .symtab; none where the file is stripped */
+	const Elf64_Sym *symbols; /* of .symtab, or of .dynsym where the file is stripped */
 	size_t symbol_count;
 	const char *names; /* of the symbols, closed by a 0 within names_size */
 	size_t names_size;
@@ -37,7 +37,7 @@ struct image_function {
 	uint64_t size;
 };
 
-/* Goes through the defined functions of .symtab: *at starts at 0. False at the end. */
+/* Goes through the defined functions: *at starts at 0. False at the end. */
 bool image_next_function(
 	const struct image *image, size_t *at, struct image_function *function);
 
