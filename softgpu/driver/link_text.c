@@ -20,6 +20,7 @@ struct statement {
 	bool header;   /* .version, .target, .address_size */
 	bool external; /* .extern, or a prototype without a body */
 	bool function;
+	bool variable;
 	bool shared; /* .visible, .weak, .common: known to other inputs */
 	bool weak;
 };
@@ -150,6 +151,7 @@ static struct statement statement(const char *at)
 	if (function && !body)
 		s.external = true;
 	s.function = function;
+	s.variable = variable;
 	return s;
 }
 
@@ -190,26 +192,42 @@ static bool must_rename(const struct link_text *text, size_t self, const struct 
 		       defined(text, 0, self, self, s, PRIVATE));
 }
 
-/* One header is enough; a declaration is needed until its definition has come; of several
- * definitions, all but one of them weak, one stays. */
+/* One header is enough; a variable is not declared where it is defined; of several definitions,
+ * all but one of them weak, one stays. */
 static bool left_out(const struct link_text *text, size_t self, const struct statement *s)
 {
 	if (s->header)
 		return self > 0;
-	if (!s->name || !(s->external || s->weak))
+	if (!s->name)
 		return false;
-	return defined(text, 0, self, self, s, SHARED) ||
-	       (s->weak && !s->external && defined(text, self, text->count, self, s, STRONG));
+	if (s->external)
+		return s->variable && defined(text, 0, text->count, self, s, SHARED);
+	return s->weak && (defined(text, 0, self, self, s, SHARED) ||
+				  defined(text, self, text->count, self, s, STRONG));
 }
 
-/* The input's names that must change: each once. */
-struct rename {
-	const char *name;
-	size_t size;
+/* The order of what is linked: PTX wants a variable before what uses it, whichever input has
+ * that, and functions in a variable's value declared. */
+enum place { DECLARED, VARIABLES, REST, PLACES };
+
+static enum place place_of(const struct statement *s)
+{
+	if (s->header || (s->function && s->external))
+		return DECLARED;
+	return s->variable ? VARIABLES : REST;
+}
+
+/* An input's names that must change: each once. */
+struct renames {
+	struct rename {
+		const char *name;
+		size_t size;
+	} *names;
+	size_t count;
 };
 
 static void put_renamed(struct out *out, const char *at, const char *end,
-	const struct rename *renames, size_t count, size_t self)
+	const struct renames *renames, size_t self)
 {
 	while (at < end) {
 		const char *word = skip(at), *next;
@@ -221,9 +239,9 @@ static void put_renamed(struct out *out, const char *at, const char *end,
 			return;
 		next = token(word);
 		put(out, word, (size_t)(next - word));
-		for (size_t i = 0; i < count; i++)
-			if (renames[i].size == (size_t)(next - word) &&
-				!memcmp(renames[i].name, word, renames[i].size)) {
+		for (size_t i = 0; i < renames->count; i++)
+			if (renames->names[i].size == (size_t)(next - word) &&
+				!memcmp(renames->names[i].name, word, renames->names[i].size)) {
 				char suffix[32];
 
 				put(out, suffix,
@@ -235,35 +253,37 @@ static void put_renamed(struct out *out, const char *at, const char *end,
 	}
 }
 
-static void put_input(struct out *out, const struct link_text *text, size_t self)
+/* False: no memory. */
+static bool find_renames(const struct link_text *text, size_t self, struct renames *renames)
 {
-	struct rename *renames = NULL;
-	size_t count = 0;
-
 	for (const char *at = text->inputs[self]; *skip(at);) {
 		struct statement s = statement(at);
 
 		at = s.end;
 		if (must_rename(text, self, &s)) {
-			struct rename *more = realloc(renames, (count + 1) * sizeof(*more));
+			struct rename *more =
+				realloc(renames->names, (renames->count + 1) * sizeof(*more));
 
-			if (!more) {
-				out->failed = true;
-				break;
-			}
-			renames = more;
-			renames[count++] = (struct rename){s.name, s.name_size};
+			if (!more)
+				return false;
+			renames->names = more;
+			more[renames->count++] = (struct rename){s.name, s.name_size};
 		}
 	}
+	return true;
+}
+
+static void put_input(struct out *out, const struct link_text *text, size_t self,
+	const struct renames *renames, enum place place)
+{
 	for (const char *at = text->inputs[self]; *skip(at) && !out->failed;) {
 		struct statement s = statement(at);
 
 		at = s.end;
-		if (!left_out(text, self, &s))
-			put_renamed(out, s.begin, s.end, renames, count, self);
+		if (place_of(&s) == place && !left_out(text, self, &s))
+			put_renamed(out, s.begin, s.end, renames, self);
 	}
 	put(out, "\n", 1);
-	free(renames);
 }
 
 bool link_text_add(struct link_text *text, const char *input, size_t n)
@@ -286,6 +306,7 @@ bool link_text_add(struct link_text *text, const char *input, size_t n)
 char *link_text_finish(const struct link_text *text, unsigned max_registers)
 {
 	struct out out = {0};
+	struct renames *renames;
 	char limit[64];
 
 	put(&out, "", 0);
@@ -293,8 +314,16 @@ char *link_text_finish(const struct link_text *text, unsigned max_registers)
 		put(&out, limit,
 			(size_t)snprintf(limit, sizeof(limit), PTX_PRAGMA_REGISTERS " %u\";\n",
 				max_registers));
+	renames = calloc(text->count ? text->count : 1, sizeof(*renames));
+	out.failed |= !renames;
 	for (size_t i = 0; i < text->count && !out.failed; i++)
-		put_input(&out, text, i);
+		out.failed = !find_renames(text, i, &renames[i]);
+	for (enum place place = DECLARED; place < PLACES; place++)
+		for (size_t i = 0; i < text->count && !out.failed; i++)
+			put_input(&out, text, i, &renames[i], place);
+	for (size_t i = 0; renames && i < text->count; i++)
+		free(renames[i].names);
+	free(renames);
 	if (out.failed) {
 		free(out.text);
 		return NULL;
