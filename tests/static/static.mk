@@ -55,3 +55,54 @@ $(call add_test,static_plain,tests/static/static.mk,all $(STATIC_SOME_BUILT), \
 	$(STATIC_RUN) --programs $(STATIC_DIR)/plain $(STATIC_SOME))
 $(call add_test,static_rdc,tests/static/static.mk,all $(STATIC_SOME_BUILT), \
 	$(STATIC_RUN) --programs $(STATIC_DIR)/rdc --abi 13 $(STATIC_SOME))
+
+##### Several runtimes in one process #####
+
+# libpart-KIND.so; what each adds tells them apart.
+MIXED_DIR := $(STATIC_DIR)/mixed
+MIXED_ADDS := static=3 shared=5 rdc=7 static12=11
+mixed_adds = $(patsubst $(1)=%,%,$(filter $(1)=%,$(MIXED_ADDS)))
+MIXED_NVCC := $(NVCC) -std=c++17 -O2 -L$(CUDA13)/lib
+MIXED_PART := tests/static/part.cu tests/static/part.h
+mixed_part = -shared -Xcompiler -fPIC -DPART_ADDS=$(call mixed_adds,$(1)) tests/static/part.cu
+
+$(MIXED_DIR)/libpart-static.so $(MIXED_DIR)/libpart-shared.so: $(MIXED_DIR)/libpart-%.so: $(MIXED_PART) \
+		| $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(MIXED_NVCC) -cudart $* $(call mixed_part,$*) -o $@
+
+$(MIXED_DIR)/libpart-rdc.so: $(MIXED_PART) tests/static/part-device.cu | $(CACHE)/.complete
+	$(call say,NVCC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(MIXED_NVCC) -cudart static -rdc=true -DPARTS $(call mixed_part,rdc) \
+		tests/static/part-device.cu -o $@
+
+$(MIXED_DIR)/libpart-static12.so: $(MIXED_PART) | $(CACHE)/.complete
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG_CUDA) $(CLANG_CUDAFLAGS) -fPIC -shared -DPART_ADDS=$(call mixed_adds,static12) \
+		tests/static/part.cu -o $@ $(STATIC_LIBS12)
+
+# The program's runtime is of one kind, that of the library that it is linked with of the other.
+MIXED_OTHER_static := shared
+MIXED_OTHER_shared := static
+$(MIXED_DIR)/mixed-%: tests/static/mixed.cu tests/static/part.h $(PROGRAM_HEADERS) \
+		$(MIXED_DIR)/libpart-static.so $(MIXED_DIR)/libpart-shared.so
+	$(call say,NVCC,$@)
+	$(Q)$(MIXED_NVCC) -cudart $* -I$(PROGRAMS_DIR) -DLINKED_ADDS=$(call mixed_adds,$(MIXED_OTHER_$*)) \
+		$< -o $@ -L$(MIXED_DIR) -lpart-$(MIXED_OTHER_$*) -Xlinker -rpath='$$ORIGIN'
+
+mixed_opened = $(foreach name,$(1),./libpart-$(name).so=$(call mixed_adds,$(name)))
+MIXED_BUILT := $(foreach kind,static shared,$(MIXED_DIR)/mixed-$(kind)) \
+	$(foreach kind,rdc static12,$(MIXED_DIR)/libpart-$(kind).so)
+MIXED_VCUDA := timeout 60 $(abspath $(BIN))/vcuda run --software --
+
+# By paths, and by a plain name, which the program's RPATH finds.
+test-static: run-static_mixed run-static_opened
+$(call add_test,static_mixed,tests/static/mixed.cu,all $(MIXED_BUILT),cd $(MIXED_DIR) && \
+	$(MIXED_VCUDA) ./mixed-static $(call mixed_opened,rdc static12 static) && \
+	$(MIXED_VCUDA) ./mixed-shared libpart-static12.so=$(call mixed_adds,static12) \
+	$(call mixed_opened,rdc))
+$(call add_test,static_opened,tests/static/opened.py,all,$(MIXED_VCUDA) $(PYTHON) \
+	tests/static/opened.py $(CUDA12) $(CUDA13))
