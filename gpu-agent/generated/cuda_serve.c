@@ -854,7 +854,7 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_vcudaTextureCreate_reply), SERVE_CALL, serve_vcudaTextureCreate,
 	 "vcudaTextureCreate"},
 	{OP_vcudaTextureDestroy, sizeof(struct wire_vcudaTextureDestroy), 0,
-	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, serve_vcudaTextureDestroy,
+	 SERVE_POST | SERVE_CALL | SERVE_SLOW, serve_vcudaTextureDestroy,
 	 "vcudaTextureDestroy"},
 	{OP_vcudaArrayAsk, sizeof(struct wire_vcudaArrayAsk),
 	 sizeof(struct wire_vcudaArrayAsk_reply), SERVE_CALL, serve_vcudaArrayAsk,

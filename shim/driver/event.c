@@ -174,17 +174,16 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 	return shim_post(&call);
 }
 
-CUresult hand_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+CUresult event_record_context(struct context *context, CUevent hEvent)
 {
-	struct context *context = context_of(hCtx);
 	struct event *event = event_of(hEvent);
 	struct wire_cuCtxRecordEvent *body;
 	struct shim_call call;
 	CUresult status;
 
-	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!event || event->context != context)
+	/* A green context's may be the primary context's. */
+	if (!event || (event->context != context &&
+			      !(context->green && event->context->home == context->home)))
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* What a shared event stands for would have to be done before (event_drain). */
 	if (event->flags & CU_EVENT_INTERPROCESS)
@@ -204,16 +203,20 @@ CUresult hand_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 	return status;
 }
 
-CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+CUresult hand_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
 	struct context *context = context_of(hCtx);
+
+	return context ? event_record_context(context, hEvent) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult event_await_context(struct context *context, CUevent hEvent)
+{
 	struct event *event = event_of(hEvent);
 	struct wire_cuCtxWaitEvent *body;
 	struct shim_call call;
 	CUresult status;
 
-	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	status = capture_refuse_context(context);
 	if (!status && !event)
 		status = CUDA_ERROR_INVALID_HANDLE;
@@ -252,6 +255,13 @@ CUresult hand_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUeven
 	if (reply)
 		*pMilliseconds = reply->pMilliseconds;
 	return shim_end(&call);
+}
+
+CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct context *context = context_of(hCtx);
+
+	return context ? event_await_context(context, hEvent) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* Do earlier synchronisations prove that the recording is done? */

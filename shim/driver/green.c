@@ -284,6 +284,20 @@ CUresult hand_cuGreenCtxStreamCreate(
 	return status;
 }
 
+CUresult hand_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	struct context *context = green_of(hCtx);
+
+	return context ? event_record_context(context, hEvent) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult hand_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	struct context *context = green_of(hCtx);
+
+	return context ? event_await_context(context, hEvent) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 /* The stream's context; of a special stream the current one. */
 static CUresult green_of_stream(CUstream hStream, struct context **context)
 {

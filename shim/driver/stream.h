@@ -47,6 +47,9 @@ struct event {
 
 /* From now on it is another process's too. INVALID_VALUE: it was not made for that. */
 CUresult event_share(CUevent hEvent);
+/* For all that the context has; all that it gets waits for it. */
+CUresult event_record_context(struct context *context, CUevent hEvent);
+CUresult event_await_context(struct context *context, CUevent hEvent);
 
 /* The context is gone: its streams and events are stale. */
 void stream_reset(struct context *context);

@@ -475,6 +475,8 @@ CUresult hand_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *n
 		unsigned int minCount);
 CUresult hand_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
 		unsigned int nbResources);
+CUresult hand_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
+CUresult hand_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
 CUresult hand_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
 CUresult hand_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		unsigned int flags, int priority);

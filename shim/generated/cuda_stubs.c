@@ -1242,6 +1242,10 @@ STUB(ready, cuDevSmResourceSplitByCount, hand_cuDevSmResourceSplitByCount,
 STUB(ready, cuDevResourceGenerateDesc, hand_cuDevResourceGenerateDesc,
 	(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources),
 	(phDesc, resources, nbResources));
+STUB(ready, cuGreenCtxRecordEvent, hand_cuGreenCtxRecordEvent, (CUgreenCtx hCtx,
+	CUevent hEvent), (hCtx, hEvent));
+STUB(ready, cuGreenCtxWaitEvent, hand_cuGreenCtxWaitEvent, (CUgreenCtx hCtx, CUevent hEvent),
+	(hCtx, hEvent));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetGreenCtx, hand_cuStreamGetGreenCtx,
 	(CUstream hStream, CUgreenCtx *phCtx), (hStream, phCtx));
 STUB(ready, cuGreenCtxStreamCreate, hand_cuGreenCtxStreamCreate, (CUstream *phStream,
@@ -2174,11 +2178,6 @@ REFUSED(cuTensorMapSetAllocationClass);
 
 #define WHY "CUDA 13.1's: split by cuDevSmResourceSplitByCount"
 REFUSED(cuDevSmResourceSplit);
-#undef WHY
-
-#define WHY "green contexts: not served yet"
-REFUSED(cuGreenCtxRecordEvent);
-REFUSED(cuGreenCtxWaitEvent);
 #undef WHY
 
 #define WHY "of CUDA 13.3: capture a new graph and update with cuGraphExecUpdate"

@@ -220,6 +220,22 @@ CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	CUcontext context;
+	CUresult ret = cuCtxFromGreenCtx(&context, hCtx);
+
+	return ret ? ret : cuCtxRecordEvent(context, hEvent);
+}
+
+CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	CUcontext context;
+	CUresult ret = cuCtxFromGreenCtx(&context, hCtx);
+
+	return ret ? ret : cuCtxWaitEvent(context, hEvent);
+}
+
 CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
 {
 	if (!greenCtxId)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Green contexts: a device's processors are split, kernels run in streams of the parts and with a
- * part's context current, on the same modules and memory as the primary context's. */
+/* Green contexts: a device's processors are split, kernels run in streams of the parts and with
+ * a part's context current, on the same modules and memory as the primary context's. */
 #include "driver.h"
 
 enum { COUNT = 4096 };
@@ -22,6 +22,37 @@ static void expect(const int *device, int factor)
 	CUDA(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < COUNT; i++)
 		CHECK_EQ_AT(i, host[i], i * factor);
+}
+
+/* Events of parts: one stands for all that a part was given, another part's later work waits
+ * for it. IN is i * 49, and OUT becomes that times 7. */
+static void events(CUgreenCtx first, CUgreenCtx other, CUstream stream, int *in, int *out)
+{
+	ENTRY(cuGreenCtxRecordEvent);
+	ENTRY(cuGreenCtxWaitEvent);
+	ENTRY(cuGreenCtxStreamCreate);
+	ENTRY(cuEventCreate);
+	ENTRY(cuEventDestroy);
+	ENTRY(cuEventSynchronize);
+	ENTRY(cuStreamDestroy);
+	CUstream behind;
+	CUevent event;
+
+	DRIVER(p_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	DRIVER(p_cuGreenCtxStreamCreate(&behind, other, CU_STREAM_NON_BLOCKING, 0));
+	for (int i = 0; i < 20; i++)
+		scale<<<COUNT / 256, 256, 0, stream>>>(in, out, COUNT);
+	LAUNCHED();
+	DRIVER(p_cuGreenCtxRecordEvent(first, event));
+	DRIVER(p_cuGreenCtxWaitEvent(other, event));
+	scale<<<COUNT / 256, 256, 0, behind>>>(out, in, COUNT);
+	LAUNCHED();
+	DRIVER(p_cuGreenCtxRecordEvent(other, event));
+	DRIVER(p_cuEventSynchronize(event));
+	expect(in, 7 * 7 * 49);
+	DRIVER_IS(CUDA_ERROR_INVALID_HANDLE, p_cuGreenCtxRecordEvent(first, NULL));
+	DRIVER(p_cuEventDestroy(event));
+	DRIVER(p_cuStreamDestroy(behind));
 }
 
 int main(void)
@@ -128,6 +159,8 @@ int main(void)
 	DRIVER(p_cuStreamGetGreenCtx(NULL, &of));
 	CHECK(!of);
 	DRIVER(p_cuCtxSynchronize());
+	expect(in, 49);
+	events(green[0], green[1], stream, in, out);
 	DRIVER(p_cuStreamDestroy(stream));
 	DRIVER(p_cuGreenCtxDestroy(green[0]));
 	DRIVER(p_cuGreenCtxDestroy(green[1]));
@@ -135,7 +168,7 @@ int main(void)
 	/* What is left works on. */
 	scale<<<COUNT / 256, 256>>>(in, out, COUNT);
 	LAUNCHED();
-	expect(out, 343);
+	expect(out, 7 * 7 * 7 * 49);
 	CUDA(cudaFree(in));
 	CUDA(cudaFree(out));
 	return 0;

@@ -143,8 +143,11 @@ CUresult serve_cuCtxRecordEvent(struct worker *w, struct request *r)
 		return r->refused;
 	if (!r->header.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!w->cuda.cuCtxRecordEvent)
+	if (!w->cuda.cuCtxRecordEvent || !w->cuda.cuGreenCtxRecordEvent)
 		return worker_lacks(w, "cuCtxRecordEvent");
+	if (w->greens.contexts[r->header.context])
+		return w->cuda.cuGreenCtxRecordEvent(
+			w->greens.contexts[r->header.context], event);
 	return w->cuda.cuCtxRecordEvent(w->contexts[r->header.context], event);
 }
 
@@ -157,8 +160,11 @@ CUresult serve_cuCtxWaitEvent(struct worker *w, struct request *r)
 		return r->refused;
 	if (!r->header.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!w->cuda.cuCtxWaitEvent)
+	if (!w->cuda.cuCtxWaitEvent || !w->cuda.cuGreenCtxWaitEvent)
 		return worker_lacks(w, "cuCtxWaitEvent");
+	if (w->greens.contexts[r->header.context])
+		return w->cuda.cuGreenCtxWaitEvent(
+			w->greens.contexts[r->header.context], event);
 	return w->cuda.cuCtxWaitEvent(w->contexts[r->header.context], event);
 }
 
