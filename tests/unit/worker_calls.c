@@ -8,6 +8,8 @@
 
 #include <openssl/sha.h>
 
+#include "protocol/wire/array.h"
+
 #define WINDOW 0x200000000000ull
 #define TAG_AT_ONCE 6
 #define PTX ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n"
@@ -220,6 +222,44 @@ static void a_module_that_goes_holds_nothing_up(void **state)
 	gate_close();
 }
 
+static void a_texture_that_goes_holds_nothing_up(void **state)
+{
+	struct wire_vcudaMemMap map = {.address = WINDOW, .bytes = 2 << 20};
+	struct wire_vcudaOutput output = {.which = OUTPUT_STDOUT};
+	struct {
+		struct frame_header header;
+		struct wire_vcudaTextureCreate body;
+		struct texture_desc desc;
+	} create = {.desc = {.kind = CU_RESOURCE_TYPE_LINEAR,
+			    .format = CU_AD_FORMAT_FLOAT,
+			    .channels = 1,
+			    .place = WINDOW,
+			    .bytes = 64}};
+	struct wire_vcudaTextureDestroy destroy;
+	struct frame_header h;
+	struct peer p;
+	bool lost;
+
+	(void)state;
+	peer_start(&p);
+	CALL(OP_vcudaMemMap, map, CUDA_SUCCESS);
+	create.header =
+		call_header(&p, OP_vcudaTextureCreate, sizeof(create) - sizeof(create.header));
+	create.body.texture = destroy.texture = handle_make(1, KIND_CUtexObject, 7);
+	create.body.desc.offset = sizeof(create.body);
+	create.body.desc.length = sizeof(create.desc);
+	send_all(&p, &create, sizeof(create));
+	assert_int_equal(peer_reply(&p, &h, &lost), 0);
+	assert_int_equal(h.status, CUDA_SUCCESS);
+	begin_function(&p);
+	send_post(&p, OP_vcudaTextureDestroy, &destroy, sizeof(destroy));
+	CALL(OP_vcudaOutput, output, CUDA_SUCCESS);
+	CALL(OP_vcudaTextureDestroy, destroy, CUDA_ERROR_INVALID_HANDLE);
+	end_function(&p);
+	expect_alive(&p);
+	peer_stop(&p);
+}
+
 /* The driver would wait in there for the function: another thread's calls go on meanwhile. */
 static void a_module_is_loaded_when_no_function_is_outstanding(void **state)
 {
@@ -398,6 +438,7 @@ int main(void)
 		cmocka_unit_test(the_front_hears_of_a_worker_in_a_call),
 		cmocka_unit_test(it_ends_with_its_client_during_a_call),
 		cmocka_unit_test(a_module_that_goes_holds_nothing_up),
+		cmocka_unit_test(a_texture_that_goes_holds_nothing_up),
 		cmocka_unit_test(a_module_is_loaded_when_no_function_is_outstanding),
 		cmocka_unit_test(a_call_stays_behind_its_threads_posts),
 		cmocka_unit_test(calls_that_are_kept_have_a_limit),

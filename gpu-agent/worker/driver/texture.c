@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/driver/array.h"
 #include "gpu-agent/worker/handle.h"
 
 struct worker_texture {
 	unsigned long long object;
+	uint16_t context;
 	bool surface;
 };
 
@@ -150,11 +152,14 @@ static CUresult texture_make(struct worker *w, struct request *r, const struct t
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult texture_close(struct worker *w, struct worker_texture *texture)
+static CUresult texture_close(struct worker *w, void *object)
 {
-	CUresult status = texture->surface ? w->cuda.cuSurfObjectDestroy(texture->object)
-					   : w->cuda.cuTexObjectDestroy(texture->object);
+	struct worker_texture *texture = object;
+	CUresult status = worker_use(w, texture->context);
 
+	if (!status)
+		status = texture->surface ? w->cuda.cuSurfObjectDestroy(texture->object)
+					  : w->cuda.cuTexObjectDestroy(texture->object);
 	free(texture);
 	return status;
 }
@@ -173,6 +178,7 @@ CUresult serve_vcudaTextureCreate(struct worker *w, struct request *r)
 	if (!texture)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	texture->surface = req->surface != 0;
+	texture->context = r->header.context;
 	status = texture_make(w, r, desc, texture);
 	if (status) {
 		free(texture);
@@ -193,7 +199,8 @@ CUresult serve_vcudaTextureDestroy(struct worker *w, struct request *r)
 	if (!texture)
 		return r->refused;
 	worker_unbind(w, r, req->texture, KIND_CUtexObject);
-	return texture_close(w, texture);
+	/* Kernels that were given it may be running: the driver may wait for them. */
+	return closing_do(w, texture_close, texture);
 }
 
 void texture_forget(struct worker *w, struct worker_texture *texture)
