@@ -45,10 +45,28 @@ static inline bool array_blocks(uint32_t format)
 	return format >= 0x91 && format <= 0x9e;
 }
 
-/* Planar formats (YUV) hold several arrays in one; they are not served. */
-static inline bool array_planar(uint32_t format)
+/* Planar formats (YUV) hold several arrays in one: the first has an element for each, the
+ * others one for 1, 2 or 4 of these. */
+struct array_planes {
+	uint32_t count;	       /* 0: the format is not planar */
+	uint32_t format;       /* of each plane: UNSIGNED_INT8 or UNSIGNED_INT16 */
+	uint32_t across, down; /* by how much the others are halved */
+};
+static inline struct array_planes array_planes(uint32_t format)
 {
-	return format >= 0x9f && format <= 0xb5;
+	switch (format) {
+	case 0xb0: return (struct array_planes){2, 0x01, 1, 1}; /* NV12 */
+	case 0x9f:						/* P010, P016 */
+	case 0xa1: return (struct array_planes){2, 0x02, 1, 1};
+	case 0xa2: return (struct array_planes){2, 0x01, 1, 0}; /* NV16 */
+	case 0xa3:						/* P210, P216 */
+	case 0xa4: return (struct array_planes){2, 0x02, 1, 0};
+	case 0xb2: return (struct array_planes){3, 0x01, 0, 0}; /* Y444_PLANAR8 */
+	case 0xb3: return (struct array_planes){3, 0x02, 0, 0}; /* Y444_PLANAR10 */
+	case 0xb4: return (struct array_planes){2, 0x01, 0, 0}; /* YUV444_8bit_SemiPlanar */
+	case 0xb5: return (struct array_planes){2, 0x02, 0, 0}; /* YUV444_16bit_SemiPlanar */
+	default: return (struct array_planes){0};
+	}
 }
 
 /* Bytes of an element, or block; 0: there is no such format, or not with so many channels. */
@@ -67,6 +85,12 @@ static inline uint32_t array_element(uint32_t format, uint32_t channels)
 	case 0x0a:
 	case 0x20: size = 4; break;
 	case 0x50: return channels == 4 ? 4 : 0; /* UNORM_INT_101010_2 */
+	case 0xa5: return channels == 2 ? 2 : 0; /* YUY2 */
+	case 0xa6:				 /* Y210, Y216 */
+	case 0xa7: return channels == 2 ? 4 : 0;
+	case 0xa8: /* AYUV, Y410 */
+	case 0xa9: return channels == 4 ? 4 : 0;
+	case 0xb1: return channels == 4 ? 8 : 0; /* Y416 */
 	default: break;
 	}
 	if (size)
@@ -97,8 +121,36 @@ static inline struct array_desc array_of_level(const struct array_desc *a, uint3
 	return part;
 }
 
-static inline struct array_level array_level(const struct array_desc *a)
+/* Plane PLANE of a planar array, as an array. */
+static inline struct array_desc array_of_plane(const struct array_desc *a, uint32_t plane)
 {
+	const struct array_planes planes = array_planes(a->format);
+	struct array_desc part = *a;
+
+	part.format = planes.format;
+	part.channels = plane && planes.count == 2 ? 2 : 1;
+	if (plane) {
+		part.width = array_halved(a->width, planes.across);
+		part.height = array_halved(a->height, planes.down);
+	}
+	return part;
+}
+
+/* How many arrays are parts of it, and the one of that number: levels or planes. */
+static inline uint32_t array_parts(const struct array_desc *a)
+{
+	return a->levels ? a->levels : array_planes(a->format).count;
+}
+static inline struct array_desc array_part(const struct array_desc *a, uint32_t part)
+{
+	return a->levels ? array_of_level(a, part) : array_of_plane(a, part);
+}
+
+/* Of a planar array the first plane's. */
+static inline struct array_level array_level(const struct array_desc *whole)
+{
+	const struct array_desc plane = array_of_plane(whole, 0);
+	const struct array_desc *a = array_planes(whole->format).count ? &plane : whole;
 	uint64_t block = array_blocks(a->format) ? 4 : 1;
 	uint32_t element = array_element(a->format, a->channels);
 
@@ -112,8 +164,13 @@ static inline struct array_level array_level(const struct array_desc *a)
  * dimensions only. */
 static inline bool array_valid(const struct array_desc *a)
 {
-	return array_element(a->format, a->channels) && a->width && a->width <= ARRAY_SIDE &&
-	       a->height <= ARRAY_SIDE && a->depth <= ARRAY_SIDE && a->levels <= ARRAY_LEVELS &&
+	const uint32_t planes = array_planes(a->format).count;
+
+	/* One with planes has three channels, and no levels. */
+	return (planes ? a->channels == 3 && !a->levels && a->height
+		       : array_element(a->format, a->channels)) &&
+	       a->width && a->width <= ARRAY_SIDE && a->height <= ARRAY_SIDE &&
+	       a->depth <= ARRAY_SIDE && a->levels <= ARRAY_LEVELS &&
 	       !(a->flags & ~ARRAY_FLAGS) &&
 	       (!(a->flags & ARRAY_GATHER) || (a->height && !a->depth));
 }
@@ -126,8 +183,8 @@ static inline uint64_t array_bytes(const struct array_desc *a)
 
 	if (a->flags & (ARRAY_SPARSE | ARRAY_DEFERRED))
 		return 0;
-	for (uint32_t i = 0; i < (a->levels ? a->levels : 1); i++) {
-		struct array_desc part = array_of_level(a, i);
+	for (uint32_t i = 0; i < (array_parts(a) ? array_parts(a) : 1); i++) {
+		struct array_desc part = array_parts(a) ? array_part(a, i) : *a;
 		struct array_level level = array_level(&part);
 		uint64_t rows = level.rows > 1 ? (level.rows + 7) & ~7ull : 1, slice;
 

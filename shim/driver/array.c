@@ -65,8 +65,7 @@ static CUresult array_create(const struct array_desc *desc, uint64_t *handle)
 	if (status)
 		return status;
 	if (!array_valid(desc))
-		return array_planar(desc->format) ? CUDA_ERROR_NOT_SUPPORTED
-						  : CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_INVALID_VALUE;
 	array = calloc(1, sizeof(*array));
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -165,20 +164,20 @@ CUresult hand_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	return status;
 }
 
-CUresult hand_cuMipmappedArrayGetLevel(
-	CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+/* A level, or plane, under a name of its own. */
+static CUresult array_get_part(CUarray *out, struct array *of, unsigned int part)
 {
-	struct array *of = array_find((uint64_t)(uintptr_t)hMipmappedArray, true), *array;
+	struct array *array;
 	struct shim_call call;
 	struct wire_vcudaArrayLevel *body;
 	CUresult status = CUDA_SUCCESS;
 
 	if (!of)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pLevelArray || level >= of->desc.levels)
+	if (!out || of->parent || part >= array_parts(&of->desc))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&arrays.lock);
-	array = of->levels[level];
+	array = of->parts[part];
 	if (!array) {
 		array = calloc(1, sizeof(*array));
 		if (array)
@@ -186,13 +185,13 @@ CUresult hand_cuMipmappedArrayGetLevel(
 		status = array && array->handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 		if (!status) {
 			array->context = of->context;
-			array->desc = array_of_level(&of->desc, level);
+			array->desc = array_part(&of->desc, part);
 			array->level = array_level(&array->desc);
 			array->parent = of;
 			body = shim_begin(&call, OP_vcudaArrayLevel, sizeof(*body));
 			body->array = array->handle;
 			body->of = of->handle;
-			body->level = level;
+			body->level = part;
 			status = shim_post(&call);
 			if (status)
 				shim_unmint(array->handle);
@@ -200,20 +199,33 @@ CUresult hand_cuMipmappedArrayGetLevel(
 		if (status)
 			free(array);
 		else
-			of->levels[level] = array;
+			of->parts[part] = array;
 	}
 	if (!status)
-		*pLevelArray = (CUarray)(uintptr_t)array->handle;
+		*out = (CUarray)(uintptr_t)array->handle;
 	pthread_mutex_unlock(&arrays.lock);
 	return status;
+}
+
+CUresult hand_cuMipmappedArrayGetLevel(
+	CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+{
+	return array_get_part(
+		pLevelArray, array_find((uint64_t)(uintptr_t)hMipmappedArray, true), level);
+}
+
+CUresult hand_cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
+{
+	return array_get_part(
+		pPlaneArray, array_find((uint64_t)(uintptr_t)hArray, false), planeIdx);
 }
 
 /* The name is released. */
 static void array_free(struct array *array)
 {
-	for (uint32_t i = 0; i < array->desc.levels; i++)
-		if (array->levels[i] && handle_release(array->levels[i]->handle))
-			free(array->levels[i]);
+	for (uint32_t i = 0; i < ARRAY_LEVELS; i++)
+		if (array->parts[i] && handle_release(array->parts[i]->handle))
+			free(array->parts[i]);
 	free(array);
 }
 
@@ -223,7 +235,7 @@ static CUresult array_destroy(struct array *array)
 	struct wire_vcudaArrayDestroy *body;
 	CUresult status;
 
-	/* A level goes with its mipmapped array. */
+	/* A level goes with its mipmapped array, a plane with its planar one. */
 	if (!array || array->parent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	status = capture_unsafe();
@@ -283,15 +295,6 @@ CUresult hand_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, C
 			.Format = desc.Format,
 			.NumChannels = desc.NumChannels};
 	return status;
-}
-
-/* Only planar arrays have planes. */
-CUresult hand_cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
-{
-	(void)pPlaneArray;
-	(void)planeIdx;
-	return array_find((uint64_t)(uintptr_t)hArray, false) ? CUDA_ERROR_INVALID_VALUE
-							      : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* FLAG: what the array must have been made with. */

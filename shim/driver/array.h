@@ -18,9 +18,9 @@ struct array {
 	struct context *context; /* that was current when it was made */
 	struct array_desc desc;
 	struct array_level level;
-	uint64_t bytes;			    /* counted against the lease */
-	struct array *parent;		    /* of a level: the mipmapped array */
-	struct array *levels[ARRAY_LEVELS]; /* of a mipmapped one: those that have a name */
+	uint64_t bytes;			   /* counted against the lease */
+	struct array *parent;		   /* of a level, or plane: what it is a part of */
+	struct array *parts[ARRAY_LEVELS]; /* levels, or planes: those that have a name */
 };
 
 /* The array, or (MIPMAPPED) the mipmapped array of that name; NULL: it is none. */

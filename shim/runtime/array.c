@@ -23,6 +23,7 @@ static const struct {
 	CUarray_format format;
 	unsigned char channels, bits;
 } fixed[] = {
+	{cudaChannelFormatKindNV12, CU_AD_FORMAT_NV12, 3, 8},
 	{cudaChannelFormatKindUnsignedNormalized8X1, CU_AD_FORMAT_UNORM_INT8X1, 1, 8},
 	{cudaChannelFormatKindUnsignedNormalized8X2, CU_AD_FORMAT_UNORM_INT8X2, 2, 8},
 	{cudaChannelFormatKindUnsignedNormalized8X4, CU_AD_FORMAT_UNORM_INT8X4, 4, 8},

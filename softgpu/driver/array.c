@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape.  Of formats there are whole numbers and floats; compressed, planar and
+ * Arrays of every shape.  Of formats there are whole numbers, floats and NV12; compressed and
  * sparse ones, and those whose memory is mapped later, are NOT_SUPPORTED.
  */
 #include "softgpu/driver/array.h"
@@ -18,6 +18,7 @@
 #define SIDE_LAYERED 32768
 #define LAYERS 2048
 #define CUBE_LAYERS 2046
+#define PLANES 2 /* of NV12, the only planar format */
 
 #define FLAGS                                                                                  \
 	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |             \
@@ -69,8 +70,14 @@ static bool shape_ok(const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	if (d->Flags & ~(unsigned)FLAGS || (unsigned)d->Format >= 0x50)
+	if (d->Flags & ~(unsigned)FLAGS ||
+		((unsigned)d->Format >= 0x50 && d->Format != CU_AD_FORMAT_NV12))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (d->Format == CU_AD_FORMAT_NV12)
+		return d->NumChannels == 3 && d->Height && !d->Depth && d->Width % 2 == 0 &&
+				       d->Height % 2 == 0 && shape_ok(d)
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_INVALID_VALUE;
 	if (!array_element(d->Format, d->NumChannels) || !shape_ok(d))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
@@ -108,6 +115,50 @@ static CUresult begin(struct CUctx_st **context, const CUDA_ARRAY3D_DESCRIPTOR *
 	return ret ? ret : desc_check(desc);
 }
 
+/* Brightness, and for each 2 x 2 of it a pair of colours. The array itself is the first plane.
+ */
+static bool lay_out_planes(struct CUarray_st *array, uint64_t *offset)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = array->desc;
+
+	array->planes = calloc(PLANES, sizeof(*array->planes));
+	if (!array->planes)
+		return false;
+	desc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+	desc.NumChannels = 1;
+	lay_out(&array->planes[0], &desc, 0, offset);
+	desc.NumChannels = 2;
+	lay_out(&array->planes[1], &desc, 1, offset);
+	array->element = array->planes[0].element;
+	array->row = array->planes[0].row;
+	array->rows = array->planes[0].rows;
+	array->depth = 1;
+	return true;
+}
+
+/* They have their place and their names at once. */
+static bool place_planes(struct CUarray_st *array)
+{
+	for (unsigned i = 0; array->planes && i < PLANES; i++) {
+		array->planes[i].address += array->address;
+		array->planes[i].context = array->context;
+		array->planes[i].whole = array;
+		if (!object_add(&array->planes[i], OBJECT_ARRAY))
+			return false;
+	}
+	return true;
+}
+
+/* Its names go, and what it has but its memory. */
+static void array_delete(struct CUarray_st *array)
+{
+	object_remove(array);
+	for (unsigned i = 0; array->planes && i < PLANES; i++)
+		object_remove(&array->planes[i]);
+	free(array->planes);
+	free(array);
+}
+
 CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
 	struct CUctx_st *context;
@@ -125,14 +176,17 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	lay_out(array, pAllocateArray, 0, &bytes);
 	array->context = context;
-	ret = memory_allocate(
-		context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL, &array->address);
-	if (!ret && !object_add(array, OBJECT_ARRAY)) {
+	if (pAllocateArray->Format == CU_AD_FORMAT_NV12 && !lay_out_planes(array, &bytes))
+		ret = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!ret)
+		ret = memory_allocate(context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL,
+			&array->address);
+	if (!ret && (!place_planes(array) || !object_add(array, OBJECT_ARRAY))) {
 		memory_release(array->address, BLOCK_DEVICE);
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (ret) {
-		free(array);
+		array_delete(array);
 		return ret;
 	}
 	pthread_mutex_lock(&array_lock);
@@ -215,6 +269,16 @@ CUresult cuMipmappedArrayGetLevel(
 	return CUDA_SUCCESS;
 }
 
+CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
+{
+	if (!object_is(hArray, OBJECT_ARRAY))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pPlaneArray || !hArray->planes || planeIdx >= PLANES)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pPlaneArray = &hArray->planes[planeIdx];
+	return CUDA_SUCCESS;
+}
+
 /* ---- the end ---- */
 
 static void array_unlink(const struct CUarray_st *array)
@@ -233,17 +297,16 @@ CUresult cuArrayDestroy(CUarray hArray)
 {
 	CUresult ret;
 
-	/* A level goes with its mipmapped array. */
-	if (!object_is(hArray, OBJECT_ARRAY) || hArray->of)
+	/* A level goes with its mipmapped array, a plane with its planar one. */
+	if (!object_is(hArray, OBJECT_ARRAY) || hArray->of || hArray->whole)
 		return CUDA_ERROR_INVALID_HANDLE;
 	ret = capture_unsafe();
 	if (ret)
 		return ret;
-	object_remove(hArray);
 	queue_drain(hArray->context, 0);
 	array_unlink(hArray);
 	memory_release(hArray->address, BLOCK_DEVICE);
-	free(hArray);
+	array_delete(hArray);
 	return CUDA_SUCCESS;
 }
 
@@ -286,8 +349,7 @@ void array_release_context(const struct CUctx_st *context)
 			continue;
 		}
 		*at = array->next;
-		object_remove(array);
-		free(array);
+		array_delete(array);
 	}
 	for (struct CUmipmappedArray_st **at = &mipmapped, *array; (array = *at);) {
 		if (array->context != context) {

@@ -13,6 +13,8 @@ struct CUarray_st {
 	struct CUctx_st *context;
 	struct CUarray_st *next;	/* of all that are no levels, under array_lock */
 	struct CUmipmappedArray_st *of; /* whose level it is, or NULL */
+	struct CUarray_st *whole;	/* whose plane it is, or NULL */
+	struct CUarray_st *planes;	/* of a planar one, PLANES of them; or NULL */
 	CUDA_ARRAY3D_DESCRIPTOR desc;	/* a level's own */
 	size_t element;			/* bytes; of a block of a compressed format */
 	uint64_t address;

@@ -122,6 +122,40 @@ static void what_no_array_can_be_is_refused(void **state)
 	peer_stop(p);
 }
 
+static void planes_are_of_planar_arrays(void **state)
+{
+	struct array_desc nv12 = {
+		.width = 16, .height = 8, .format = CU_AD_FORMAT_NV12, .channels = 3};
+	struct array_desc none[] = {nv12, nv12, nv12};
+	struct wire_vcudaArrayLevel plane = {.array = ARRAY(11), .of = ARRAY(10), .level = 1};
+	struct wire_vcudaArrayLevel beyond = {.array = ARRAY(12), .of = ARRAY(10), .level = 2};
+	struct wire_vcudaArrayLevel of_plane = {.array = ARRAY(12), .of = ARRAY(11)};
+	struct wire_vcudaArrayOut out = {
+		.array = ARRAY(11), .width = 16, .height = 4, .depth = 1};
+	struct wire_vcudaArrayDestroy part = {.array = ARRAY(11)}, whole = {.array = ARRAY(10)};
+	struct peer peer, *p = &peer;
+
+	(void)state;
+	start(p);
+	none[0].channels = 1;
+	none[1].levels = 2;
+	none[2].height = 0;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_int_equal(create(p, ARRAY(10), &none[i]), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(create(p, ARRAY(10), &nv12), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaArrayLevel, plane), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaArrayLevel, beyond), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(CALL_OF(OP_vcudaArrayLevel, of_plane), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(CALL_OF(OP_vcudaArrayOut, out), CUDA_SUCCESS);
+	out.height = 5;
+	assert_int_equal(CALL_OF(OP_vcudaArrayOut, out), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(CALL_OF(OP_vcudaArrayDestroy, part), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(CALL_OF(OP_vcudaArrayDestroy, whole), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaArrayOut, out), CUDA_ERROR_INVALID_HANDLE);
+	expect_alive(p);
+	peer_stop(p);
+}
+
 static void levels_are_of_mipmapped_arrays(void **state)
 {
 	struct wire_vcudaArrayLevel beyond = {.array = ARRAY(10), .of = ARRAY(2), .level = 3};
@@ -323,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_no_array_can_be_is_refused),
+		cmocka_unit_test(planes_are_of_planar_arrays),
 		cmocka_unit_test(levels_are_of_mipmapped_arrays),
 		cmocka_unit_test(copies_stay_inside),
 		cmocka_unit_test(the_other_side_is_the_sessions),

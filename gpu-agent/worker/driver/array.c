@@ -137,16 +137,20 @@ CUresult serve_vcudaArrayLevel(struct worker *w, struct request *r)
 
 	if (!of)
 		return r->refused;
-	if (!of->mipmap || req->level >= of->desc.levels)
+	if (of->part || req->level >= array_parts(&of->desc))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!of->mipmap && !w->cuda.cuArrayGetPlane)
+		return worker_lacks(w, "cuArrayGetPlane");
 	array = calloc(1, sizeof(*array));
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	array->part = true;
 	array->device = of->device;
-	array->desc = array_of_level(&of->desc, req->level);
+	array->desc = array_part(&of->desc, req->level);
 	array->level = array_level(&array->desc);
-	status = w->cuda.cuMipmappedArrayGetLevel(&array->array, of->mipmap, req->level);
+	status = of->mipmap ? w->cuda.cuMipmappedArrayGetLevel(
+				      &array->array, of->mipmap, req->level)
+			    : w->cuda.cuArrayGetPlane(&array->array, of->array, req->level);
 	if (!status) {
 		worker_bind(w, r, req->array, KIND_CUarray, array);
 		status = r->refused;
@@ -168,7 +172,7 @@ CUresult serve_vcudaArrayDestroy(struct worker *w, struct request *r)
 	if (array->part)
 		return CUDA_ERROR_INVALID_HANDLE;
 	worker_unbind(w, r, req->array, KIND_CUarray);
-	if (array->mipmap)
+	if (array_parts(&array->desc))
 		for (uint32_t i = 0; i < w->name_count; i++)
 			if (w->names[i].object && w->names[i].owner == req->array) {
 				free(w->names[i].object);

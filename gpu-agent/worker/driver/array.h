@@ -11,7 +11,7 @@
 struct worker_array {
 	CUarray array; /* NULL: a mipmapped one */
 	CUmipmappedArray mipmap;
-	bool part; /* a level: goes with its mipmapped array */
+	bool part; /* a level, or plane: goes with what it is a part of */
 	uint32_t device;
 	uint64_t bytes; /* counted as used */
 	struct array_desc desc;

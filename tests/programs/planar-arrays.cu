@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Planar arrays: NV12, whose planes are arrays of their own, copied and read one by one; by the
+ * driver and by the runtime. */
+#include "driver.h"
+
+enum { WIDTH = 32, HEIGHT = 16 };
+
+/* Two colours of a plane, as texels. */
+__global__ void colours(cudaTextureObject_t t, int width, uchar2 *out)
+{
+	out[blockIdx.x * width + threadIdx.x] = tex2D<uchar2>(t, threadIdx.x, blockIdx.x);
+}
+
+static void put(CUarray plane, const unsigned char *bytes, int row, int rows)
+{
+	ENTRY(cuMemcpy2D);
+	CUDA_MEMCPY2D copy = {};
+
+	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+	copy.srcHost = bytes;
+	copy.srcPitch = copy.WidthInBytes = row;
+	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.dstArray = plane;
+	copy.Height = rows;
+	DRIVER(p_cuMemcpy2D(&copy));
+}
+
+static void plane_is(CUarray plane, const unsigned char *want, int row, int rows)
+{
+	ENTRY(cuMemcpy2D);
+	unsigned char got[WIDTH * HEIGHT];
+	CUDA_MEMCPY2D copy = {};
+
+	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.srcArray = plane;
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	copy.dstHost = got;
+	copy.dstPitch = copy.WidthInBytes = row;
+	copy.Height = rows;
+	DRIVER(p_cuMemcpy2D(&copy));
+	for (int i = 0; i < row * rows; i++)
+		CHECK_EQ_AT(i, got[i], want[i]);
+}
+
+static void described(CUarray plane, size_t width, size_t height, unsigned channels)
+{
+	ENTRY(cuArray3DGetDescriptor);
+	CUDA_ARRAY3D_DESCRIPTOR desc;
+
+	DRIVER(p_cuArray3DGetDescriptor(&desc, plane));
+	CHECK_EQ(desc.Width, width);
+	CHECK_EQ(desc.Height, height);
+	CHECK_EQ(desc.Format, CU_AD_FORMAT_UNSIGNED_INT8);
+	CHECK_EQ(desc.NumChannels, channels);
+}
+
+static void texture_of(CUarray plane, const unsigned char *want)
+{
+	const int width = WIDTH / 2, height = HEIGHT / 2;
+	unsigned char got[WIDTH * HEIGHT / 2];
+	struct cudaResourceDesc resource = {};
+	struct cudaTextureDesc how = {};
+	cudaTextureObject_t texture;
+	uchar2 *out;
+
+	resource.resType = cudaResourceTypeArray;
+	resource.res.array.array = (cudaArray_t)plane;
+	how.addressMode[0] = how.addressMode[1] = cudaAddressModeClamp;
+	CUDA(cudaCreateTextureObject(&texture, &resource, &how, NULL));
+	CUDA(cudaMalloc(&out, sizeof(got)));
+	colours<<<height, width>>>(texture, width, out);
+	LAUNCHED();
+	CUDA(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
+	for (size_t i = 0; i < sizeof(got); i++)
+		CHECK_EQ_AT(i, got[i], want[i]);
+	CUDA(cudaDestroyTextureObject(texture));
+	CUDA(cudaFree(out));
+}
+
+static void by_the_runtime()
+{
+	struct cudaChannelFormatDesc desc = cudaCreateChannelDescNV12(), told;
+	struct cudaExtent extent;
+	cudaArray_t array, plane;
+	unsigned flags;
+
+	CUDA(cudaMallocArray(&array, &desc, WIDTH, HEIGHT, 0));
+	CUDA(cudaArrayGetPlane(&plane, array, 1));
+	CUDA(cudaArrayGetInfo(&told, &extent, &flags, plane));
+	CHECK_EQ(told.f, cudaChannelFormatKindUnsigned);
+	CHECK_EQ(told.x, 8);
+	CHECK_EQ(told.y, 8);
+	CHECK_EQ(told.z, 0);
+	CHECK_EQ(extent.width, (size_t)WIDTH / 2);
+	CHECK_EQ(extent.height, (size_t)HEIGHT / 2);
+	CUDA(cudaFreeArray(array));
+}
+
+int main()
+{
+	ENTRY(cuArray3DCreate);
+	ENTRY(cuArrayGetPlane);
+	ENTRY(cuArrayDestroy);
+	CUDA_ARRAY3D_DESCRIPTOR desc = {};
+	unsigned char brightness[WIDTH * HEIGHT], colour[WIDTH * HEIGHT / 2];
+	CUarray array, plain, plane[2], again;
+	CUresult status;
+
+	CUDA(cudaFree(NULL));
+	desc.Width = WIDTH;
+	desc.Height = HEIGHT;
+	desc.Format = CU_AD_FORMAT_NV12;
+	desc.NumChannels = 3;
+	status = p_cuArray3DCreate(&array, &desc);
+	if (status == CUDA_ERROR_NOT_SUPPORTED)
+		SKIP("this device has no planar arrays");
+	DRIVER(status);
+	DRIVER(p_cuArrayGetPlane(&plane[0], array, 0));
+	DRIVER(p_cuArrayGetPlane(&plane[1], array, 1));
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArrayGetPlane(&again, array, 2));
+	described(plane[0], WIDTH, HEIGHT, 1);
+	described(plane[1], WIDTH / 2, HEIGHT / 2, 2);
+	for (int i = 0; i < WIDTH * HEIGHT; i++)
+		brightness[i] = (unsigned char)(i * 3);
+	for (int i = 0; i < WIDTH * HEIGHT / 2; i++)
+		colour[i] = (unsigned char)(255 - i);
+	put(plane[0], brightness, WIDTH, HEIGHT);
+	put(plane[1], colour, WIDTH, HEIGHT / 2);
+	plane_is(plane[0], brightness, WIDTH, HEIGHT);
+	plane_is(plane[1], colour, WIDTH, HEIGHT / 2);
+	texture_of(plane[1], colour);
+	DRIVER(p_cuArrayDestroy(array));
+
+	/* Other arrays have no planes. */
+	desc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+	desc.NumChannels = 1;
+	DRIVER(p_cuArray3DCreate(&plain, &desc));
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE, p_cuArrayGetPlane(&again, plain, 0));
+	DRIVER(p_cuArrayDestroy(plain));
+	by_the_runtime();
+	return 0;
+}
