@@ -553,25 +553,6 @@ static CUresult run_cuDeviceGetTexture1DLinearMaxWidth(struct worker *w, struct 
 	return status;
 }
 
-/* cached 289 */
-static CUresult run_cuDeviceGetHostAtomicCapabilities(struct worker *w, struct request *r)
-{
-	const struct wire_cuDeviceGetHostAtomicCapabilities *body = (const void *)r->body;
-	struct wire_cuDeviceGetHostAtomicCapabilities_reply *answer = (void *)r->answer;
-	const struct cuda_driver *cuda = worker_driver(w);
-	unsigned int *capabilities = worker_out(r, &answer->capabilities,
-		serve_bytes(body->count, sizeof(unsigned int)));
-	const CUatomicOperation *operations = worker_in(r, &body->operations,
-		serve_bytes(body->count, sizeof(CUatomicOperation)));
-
-	if (worker_refused(r))
-		return r->refused;
-	if (!cuda->cuDeviceGetHostAtomicCapabilities)
-		return worker_lacks(w, "cuDeviceGetHostAtomicCapabilities");
-	return cuda->cuDeviceGetHostAtomicCapabilities(capabilities, operations, body->count,
-			body->dev);
-}
-
 uint64_t serve_stages(uint16_t op, const void *frame, uint32_t bytes)
 {
 	switch (op) {
@@ -969,11 +950,6 @@ static const struct serve_entry entries[] = {
 	 sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply),
 	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetTexture1DLinearMaxWidth,
 	 "cuDeviceGetTexture1DLinearMaxWidth"},
-	{OP_cuDeviceGetHostAtomicCapabilities,
-	 sizeof(struct wire_cuDeviceGetHostAtomicCapabilities),
-	 sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply),
-	 SERVE_CALL | SERVE_NO_CONTEXT, run_cuDeviceGetHostAtomicCapabilities,
-	 "cuDeviceGetHostAtomicCapabilities"},
 	{OP_cuGraphLaunch, sizeof(struct wire_cuGraphLaunch), 0, SERVE_POST | SERVE_CALL,
 	 serve_cuGraphLaunch, "cuGraphLaunch"},
 	{OP_cuGraphUpload, sizeof(struct wire_cuGraphUpload), 0, SERVE_POST | SERVE_CALL,

@@ -39,7 +39,6 @@ enum cuda_op {
 	OP_cuStreamGetAttribute = 286,
 	OP_cuStreamSetAttribute = 287,
 	OP_cuDeviceGetTexture1DLinearMaxWidth = 288,
-	OP_cuDeviceGetHostAtomicCapabilities = 289,
 	OP_cuGraphLaunch = 900,
 	OP_cuGraphUpload = 901,
 	OP_cuCtxRecordEvent = 902,

@@ -362,18 +362,6 @@ struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply {
 };
 _Static_assert(sizeof(struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply) == 8, "");
 
-/* cached 289 */
-struct wire_cuDeviceGetHostAtomicCapabilities {
-	struct wire_run operations; /* count x CUatomicOperation */
-	uint32_t count;
-	int32_t dev;
-};
-_Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities) == 16, "");
-struct wire_cuDeviceGetHostAtomicCapabilities_reply {
-	struct wire_run capabilities; /* at most count x unsigned int */
-};
-_Static_assert(sizeof(struct wire_cuDeviceGetHostAtomicCapabilities_reply) == 8, "");
-
 /* post 900 */
 struct wire_cuGraphLaunch {
 	uint64_t hGraph; /* KIND_KIND_CUgraphExec */

@@ -577,14 +577,30 @@ CUresult hand_cuProfilerStop(void)
 	return context_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* A context has all of its device, unless it is a green one. */
+CUresult hand_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
+{
+	const struct context *context = context_current();
+
+	if (!pExecAffinity)
+		return CUDA_ERROR_INVALID_VALUE;
+	pExecAffinity->type = type;
+	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT || context->green)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	pExecAffinity->param.smCount.val =
+		(unsigned)devices.at[context->device]
+			.open.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+	return CUDA_SUCCESS;
+}
+
 /* The worker maps a window for its own device only, so a kernel cannot reach a peer's memory.
  * Copies between devices work without it. */
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-	if (Flags)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_of(peerContext))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (Flags)
+		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 }
 

@@ -588,7 +588,7 @@ CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_
 CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount, CUstream null_stream)
 {
-	if (!context_of(dstContext) || !context_of(srcContext))
+	if ((dstContext && !context_of(dstContext)) || (srcContext && !context_of(srcContext)))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return hand_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount, null_stream);
 }
@@ -596,7 +596,7 @@ CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
 CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-	if (!context_of(dstContext) || !context_of(srcContext))
+	if ((dstContext && !context_of(dstContext)) || (srcContext && !context_of(srcContext)))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return hand_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
 }

@@ -22,7 +22,7 @@ static CUresult side_read(CUmemorytype type, const void *host, CUdeviceptr devic
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!pitch)
 		pitch = need;
-	if (pitch < need && (s->height > 1 || s->depth > 1))
+	if (pitch < need)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (rows < y + s->height) {
 		if (rows && s->depth > 1)

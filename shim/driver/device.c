@@ -179,10 +179,12 @@ CUresult hand_cuDeviceGetName(char *name, int len, CUdevice dev)
 {
 	struct device *device = device_of(dev);
 
-	if (!name || len <= 0)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (!name || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* To the end, as natively. */
+	memset(name, 0, (size_t)len);
 	snprintf(name, (size_t)len, "%s", device->open.name);
 	return CUDA_SUCCESS;
 }
@@ -201,10 +203,10 @@ CUresult hand_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 
 CUresult hand_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
 {
-	(void)luid;
-	(void)deviceNodeMask;
+	if (!device_of(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
 	/* Windows only. */
-	return device_of(dev) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_DEVICE;
+	return luid && deviceNodeMask ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult hand_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
@@ -213,6 +215,7 @@ CUresult hand_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = 0;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*bytes = device->open.total_memory;
@@ -227,6 +230,7 @@ CUresult hand_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = 0;
 	status = hand_cuDeviceTotalMem_v2(&all, dev);
 	if (!status)
 		*bytes = all > UINT_MAX ? UINT_MAX : (unsigned)all;
@@ -259,11 +263,13 @@ CUresult hand_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice p
 CUresult hand_cuDeviceGetP2PAttribute(
 	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
 {
-	if (!value || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
-		attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+		attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
 	*value = 0;
 	return CUDA_SUCCESS;
 }
@@ -275,6 +281,18 @@ CUresult hand_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 	if (!capabilities || !operations || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_of(srcDevice) || !device_of(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	memset(capabilities, 0, count * sizeof(*capabilities));
+	return CUDA_SUCCESS;
+}
+
+/* The program's memory is not the GPU's machine's: nothing is atomic across. */
+CUresult hand_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice dev)
+{
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	memset(capabilities, 0, count * sizeof(*capabilities));
 	return CUDA_SUCCESS;
@@ -337,14 +355,14 @@ CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
 	struct device *device = device_of(dev);
 
-	if (!pciBusId || len <= 0)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if ((size_t)len <= strlen(device->open.pci_bus_id))
+	if (!pciBusId || len <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* What there is room for is told all the same. */
 	snprintf(pciBusId, (size_t)len, "%s", device->open.pci_bus_id);
-	return CUDA_SUCCESS;
+	return (size_t)len > strlen(device->open.pci_bus_id) ? CUDA_SUCCESS
+							     : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult hand_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)

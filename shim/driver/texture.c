@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/array.h"
@@ -58,7 +60,7 @@ static struct texture **texture_at(uint64_t object, bool surface)
 static CUresult texture_array(struct texture_desc *desc, uint64_t handle, bool mipmapped)
 {
 	if (!array_find(handle, mipmapped))
-		return CUDA_ERROR_INVALID_HANDLE;
+		return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 	desc->place = handle;
 	return CUDA_SUCCESS;
 }
@@ -185,6 +187,26 @@ static CUresult texture_create(
 	return CUDA_SUCCESS;
 }
 
+CUresult hand_cuDeviceGetTexture1DLinearMaxWidth(
+	size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
+{
+	const struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply *reply;
+	struct wire_cuDeviceGetTexture1DLinearMaxWidth *body;
+	struct shim_call call;
+
+	if (!maxWidthInElements || (!array_element((uint32_t)format, numChannels) &&
+					   !array_planes((uint32_t)format).count))
+		return CUDA_ERROR_INVALID_VALUE;
+	body = shim_begin(&call, OP_cuDeviceGetTexture1DLinearMaxWidth, sizeof(*body));
+	body->format = (uint32_t)format;
+	body->numChannels = numChannels;
+	body->dev = shim_device(&call, dev);
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	if (reply)
+		*maxWidthInElements = reply->maxWidthInElements;
+	return shim_end(&call);
+}
+
 CUresult hand_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
@@ -203,6 +225,8 @@ CUresult hand_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DES
 	status = texture_resource(&desc, pResDesc);
 	if (status)
 		return status;
+	if (pResViewDesc && !pResViewDesc->width)
+		return CUDA_ERROR_INVALID_VALUE;
 	texture_sampler(&desc, pTexDesc);
 	texture = calloc(1, sizeof(*texture));
 	if (!texture)

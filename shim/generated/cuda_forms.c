@@ -174,6 +174,11 @@ CUresult hand_cuCtxDestroy(CUcontext ctx)
 	return context_destroy_first(ctx);
 }
 
+CUresult hand_cuCtxPushCurrent(CUcontext ctx)
+{
+	return context_push_first(ctx);
+}
+
 CUresult hand_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
 	return primary_flags_first(dev, flags);

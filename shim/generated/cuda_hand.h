@@ -23,7 +23,11 @@ CUresult hand_cuDeviceGetName(char *name, int len, CUdevice dev);
 CUresult hand_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev);
 CUresult hand_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev);
 CUresult hand_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev);
+CUresult hand_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
+		CUarray_format format, unsigned numChannels, CUdevice dev);
 CUresult hand_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
+CUresult hand_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+		const CUatomicOperation *operations, unsigned int count, CUdevice dev);
 CUresult hand_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 CUresult hand_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev);
 CUresult hand_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
@@ -53,6 +57,7 @@ CUresult hand_cuCtxSynchronize(void);
 CUresult hand_cuCtxSynchronize_v2(CUcontext ctx);
 CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
 CUresult hand_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
+CUresult hand_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
 CUresult hand_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
 CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags);
@@ -382,12 +387,16 @@ CUresult hand_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode
 CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
 		CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
 		unsigned int flags);
+CUresult hand_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
+		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
 CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit);
 CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
+CUresult hand_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func,
+		int numBlocks, int blockSize);
 CUresult hand_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 		const CUlaunchConfig *config);
 CUresult hand_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
@@ -508,6 +517,7 @@ CUresult hand_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, C
 CUresult hand_cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray);
 CUresult hand_cuCtxDestroy(CUcontext ctx);
+CUresult hand_cuCtxPushCurrent(CUcontext ctx);
 CUresult hand_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 CUresult hand_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
 		CUstream null_stream);

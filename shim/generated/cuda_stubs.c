@@ -34,61 +34,12 @@ STUB(lasting, cuDeviceGetLuid, hand_cuDeviceGetLuid, (char *luid, unsigned int *
 	CUdevice dev), (luid, deviceNodeMask, dev));
 STUB(lasting, cuDeviceTotalMem_v2, hand_cuDeviceTotalMem_v2, (size_t *bytes, CUdevice dev),
 	(bytes, dev));
-
-/* cached 288 */
-static CUresult send_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
-		CUarray_format format, unsigned numChannels, CUdevice dev)
-{
-	struct shim_call call;
-	struct wire_cuDeviceGetTexture1DLinearMaxWidth *body;
-	const struct wire_cuDeviceGetTexture1DLinearMaxWidth_reply *reply;
-
-	if (!maxWidthInElements)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuDeviceGetTexture1DLinearMaxWidth, sizeof(*body));
-	body->format = (uint32_t)format;
-	body->numChannels = numChannels;
-	body->dev = shim_device(&call, dev);
-
-	reply = shim_wait_cached(&call, sizeof(*reply));
-	if (reply)
-		*maxWidthInElements = reply->maxWidthInElements;
-	return shim_end(&call);
-}
-STUB(ready, cuDeviceGetTexture1DLinearMaxWidth, send_cuDeviceGetTexture1DLinearMaxWidth,
+STUB(ready, cuDeviceGetTexture1DLinearMaxWidth, hand_cuDeviceGetTexture1DLinearMaxWidth,
 	(size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev),
 	(maxWidthInElements, format, numChannels, dev));
 STUB(lasting, cuDeviceGetAttribute, hand_cuDeviceGetAttribute, (int *pi,
 	CUdevice_attribute attrib, CUdevice dev), (pi, attrib, dev));
-
-/* cached 289 */
-static CUresult send_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
-		const CUatomicOperation *operations, unsigned int count, CUdevice dev)
-{
-	struct shim_call call;
-	struct wire_cuDeviceGetHostAtomicCapabilities *body;
-	const struct wire_cuDeviceGetHostAtomicCapabilities_reply *reply;
-	const void *from;
-	size_t got;
-
-	if (!capabilities || !operations)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuDeviceGetHostAtomicCapabilities, sizeof(*body));
-	shim_put(&call, &body->operations, operations, count * sizeof(*operations));
-	body->count = count;
-	body->dev = shim_device(&call, dev);
-
-	reply = shim_wait_cached(&call, sizeof(*reply));
-	if (reply) {
-		from = shim_run(&call, &reply->capabilities, &got);
-		if (from && got <= count * sizeof(*capabilities))
-			memcpy(capabilities, from, got);
-	}
-	return shim_end(&call);
-}
-STUB(ready, cuDeviceGetHostAtomicCapabilities, send_cuDeviceGetHostAtomicCapabilities,
+STUB(lasting, cuDeviceGetHostAtomicCapabilities, hand_cuDeviceGetHostAtomicCapabilities,
 	(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
 	CUdevice dev), (capabilities, operations, count, dev));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuDeviceSetMemPool, hand_cuDeviceSetMemPool,
@@ -226,7 +177,8 @@ static CUresult send_cuCtxResetPersistingL2Cache(void)
 	return shim_post(&call);
 }
 STUB(current, cuCtxResetPersistingL2Cache, send_cuCtxResetPersistingL2Cache, (void), ());
-ANSWERS(current, cuCtxGetExecAffinity, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+STUB(current, cuCtxGetExecAffinity, hand_cuCtxGetExecAffinity,
+	(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type), (pExecAffinity, type));
 STUB(ready, cuCtxRecordEvent, hand_cuCtxRecordEvent, (CUcontext hCtx, CUevent hEvent), (hCtx,
 	hEvent));
 STUB(ready, cuCtxWaitEvent, hand_cuCtxWaitEvent, (CUcontext hCtx, CUevent hEvent), (hCtx,
@@ -281,7 +233,8 @@ STUB(ready, cuModuleLoadDataEx, hand_cuModuleLoadDataEx, (CUmodule *module, cons
 	numOptions, options, optionValues));
 STUB(ready, cuModuleLoadFatBinary, hand_cuModuleLoadFatBinary, (CUmodule *module,
 	const void *fatCubin), (module, fatCubin));
-STUB(ready, cuModuleUnload, hand_cuModuleUnload, (CUmodule hmod), (hmod));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuModuleUnload, hand_cuModuleUnload,
+	(CUmodule hmod), (hmod));
 STUB(lasting, cuModuleGetLoadingMode, hand_cuModuleGetLoadingMode, (CUmoduleLoadingMode *mode),
 	(mode));
 STUB(ready, cuModuleGetFunction, hand_cuModuleGetFunction, (CUfunction *hfunc, CUmodule hmod,
@@ -319,7 +272,8 @@ STUB(ready, cuLibraryLoadFromFile, hand_cuLibraryLoadFromFile, (CUlibrary *libra
 	unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions), (library, fileName, jitOptions, jitOptionsValues,
 	numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions));
-STUB(ready, cuLibraryUnload, hand_cuLibraryUnload, (CUlibrary library), (library));
+STUB_CAPTURED(ready, capture_unsafe_slow(), cuLibraryUnload, hand_cuLibraryUnload,
+	(CUlibrary library), (library));
 STUB(ready, cuLibraryGetKernel, hand_cuLibraryGetKernel, (CUkernel *pKernel, CUlibrary library,
 	const char *name), (pKernel, library, name));
 STUB(ready, cuLibraryGetKernelCount, hand_cuLibraryGetKernelCount, (unsigned int *count,
@@ -354,20 +308,20 @@ STUB(ready, cuKernelGetParamCount, hand_cuKernelGetParamCount, (CUkernel kernel,
 	size_t *paramCount), (kernel, paramCount));
 STUB(ready, cuMemGetInfo_v2, hand_cuMemGetInfo_v2, (size_t *free, size_t *total), (free,
 	total));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemAlloc_v2, hand_cuMemAlloc_v2,
-	(CUdeviceptr *dptr, size_t bytesize), (dptr, bytesize));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemAllocPitch_v2, hand_cuMemAllocPitch_v2,
-	(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-	unsigned int ElementSizeBytes), (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes));
+STUB(ready, cuMemAlloc_v2, hand_cuMemAlloc_v2, (CUdeviceptr *dptr, size_t bytesize), (dptr,
+	bytesize));
+STUB(ready, cuMemAllocPitch_v2, hand_cuMemAllocPitch_v2, (CUdeviceptr *dptr, size_t *pPitch,
+	size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes), (dptr, pPitch,
+	WidthInBytes, Height, ElementSizeBytes));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFree_v2, hand_cuMemFree_v2, (CUdeviceptr dptr),
 	(dptr));
 STUB(ready, cuMemGetAddressRange_v2, hand_cuMemGetAddressRange_v2, (CUdeviceptr *pbase,
 	size_t *psize, CUdeviceptr dptr), (pbase, psize, dptr));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemAllocHost_v2, hand_cuMemAllocHost_v2,
-	(void **pp, size_t bytesize), (pp, bytesize));
+STUB(ready, cuMemAllocHost_v2, hand_cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp,
+	bytesize));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFreeHost, hand_cuMemFreeHost, (void *p), (p));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp,
-	size_t bytesize, unsigned int Flags), (pp, bytesize, Flags));
+STUB(ready, cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp, size_t bytesize,
+	unsigned int Flags), (pp, bytesize, Flags));
 STUB(ready, cuMemHostGetDevicePointer_v2, hand_cuMemHostGetDevicePointer_v2,
 	(CUdeviceptr *pdptr, void *p, unsigned int Flags), (pdptr, p, Flags));
 STUB(current, cuMemHostGetFlags, hand_cuMemHostGetFlags, (unsigned int *pFlags, void *p),
@@ -856,32 +810,8 @@ static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,
 STUB(current, cuOccupancyMaxActiveBlocksPerMultiprocessor,
 	send_cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *numBlocks, CUfunction func,
 	int blockSize, size_t dynamicSMemSize), (numBlocks, func, blockSize, dynamicSMemSize));
-
-/* cached 269 */
-static CUresult send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
-		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
-{
-	struct shim_call call;
-	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body;
-	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply *reply;
-
-	if (!numBlocks)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-		sizeof(*body));
-	body->func = shim_function(&call, func);
-	body->blockSize = blockSize;
-	body->dynamicSMemSize = dynamicSMemSize;
-	body->flags = flags;
-
-	reply = shim_wait_cached(&call, sizeof(*reply));
-	if (reply)
-		*numBlocks = reply->numBlocks;
-	return shim_end(&call);
-}
 STUB(current, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-	send_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *numBlocks,
+	hand_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *numBlocks,
 	CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags), (numBlocks,
 	func, blockSize, dynamicSMemSize, flags));
 STUB(ready, cuOccupancyMaxPotentialBlockSize, hand_cuOccupancyMaxPotentialBlockSize,
@@ -894,30 +824,8 @@ STUB(ready, cuOccupancyMaxPotentialBlockSizeWithFlags,
 	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
 	int blockSizeLimit, unsigned int flags), (minGridSize, blockSize, func,
 	blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags));
-
-/* cached 270 */
-static CUresult send_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
-		CUfunction func, int numBlocks, int blockSize)
-{
-	struct shim_call call;
-	struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body;
-	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply *reply;
-
-	if (!dynamicSmemSize)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	body = shim_begin(&call, OP_cuOccupancyAvailableDynamicSMemPerBlock, sizeof(*body));
-	body->func = shim_function(&call, func);
-	body->numBlocks = numBlocks;
-	body->blockSize = blockSize;
-
-	reply = shim_wait_cached(&call, sizeof(*reply));
-	if (reply)
-		*dynamicSmemSize = reply->dynamicSmemSize;
-	return shim_end(&call);
-}
 STUB(current, cuOccupancyAvailableDynamicSMemPerBlock,
-	send_cuOccupancyAvailableDynamicSMemPerBlock, (size_t *dynamicSmemSize, CUfunction func,
+	hand_cuOccupancyAvailableDynamicSMemPerBlock, (size_t *dynamicSmemSize, CUfunction func,
 	int numBlocks, int blockSize), (dynamicSmemSize, func, numBlocks, blockSize));
 STUB(ready, cuOccupancyMaxPotentialClusterSize, hand_cuOccupancyMaxPotentialClusterSize,
 	(int *clusterSize, CUfunction func, const CUlaunchConfig *config), (clusterSize, func,
@@ -1327,6 +1235,7 @@ ANSWERS(current, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(current, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuCtxDestroy, hand_cuCtxDestroy, (CUcontext ctx), (ctx));
+STUB(lasting, cuCtxPushCurrent, hand_cuCtxPushCurrent, (CUcontext ctx), (ctx));
 STUB(lasting, cuDevicePrimaryCtxSetFlags, hand_cuDevicePrimaryCtxSetFlags, (CUdevice dev,
 	unsigned int flags), (dev, flags));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2,
@@ -2125,7 +2034,6 @@ STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTe
 	const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch), (hTexRef, desc,
 	dptr, Pitch));
 STUB(lasting, cuCtxPopCurrent, hand_cuCtxPopCurrent_v2, (CUcontext *pctx), (pctx));
-STUB(lasting, cuCtxPushCurrent, hand_cuCtxPushCurrent_v2, (CUcontext ctx), (ctx));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
 STUB(ready, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));

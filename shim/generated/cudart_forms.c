@@ -174,17 +174,11 @@ cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, in
 }
 #if VCUDA_ABI == 13
 
-_Static_assert(sizeof(enum cudaAtomicOperation) == sizeof(CUatomicOperation), "");
 cudaError_t hand_cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 		const enum cudaAtomicOperation *operations, unsigned int count, int device)
 {
-	CUdevice device_found;
-	cudaError_t error = runtime_device(device, &device_found);
-
-	if (error)
-		return error;
-	return runtime_status(cuDeviceGetHostAtomicCapabilities(capabilities,
-		(const CUatomicOperation *)operations, count, device_found));
+	return RUNTIME_DRIVER(cuDeviceGetHostAtomicCapabilities(capabilities,
+		(const CUatomicOperation *)operations, count, (CUdevice)device));
 }
 #endif
 
@@ -201,23 +195,12 @@ cudaError_t hand_cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
 
 cudaError_t hand_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
 {
-	CUdevice device_found;
-	cudaError_t error = runtime_device(device, &device_found);
-
-	if (error)
-		return error;
-	return runtime_status(cuDeviceSetMemPool(device_found, (CUmemoryPool)memPool));
+	return RUNTIME_DRIVER(cuDeviceSetMemPool((CUdevice)device, (CUmemoryPool)memPool));
 }
 
-_Static_assert(sizeof(cudaMemPool_t) == sizeof(CUmemoryPool), "");
 cudaError_t hand_cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device)
 {
-	CUdevice device_found;
-	cudaError_t error = runtime_device(device, &device_found);
-
-	if (error)
-		return error;
-	return runtime_status(cuDeviceGetMemPool((CUmemoryPool *)memPool, device_found));
+	return RUNTIME_DRIVER(cuDeviceGetMemPool((CUmemoryPool *)memPool, (CUdevice)device));
 }
 
 cudaError_t hand_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr,
@@ -236,22 +219,13 @@ cudaError_t hand_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr at
 }
 #if VCUDA_ABI == 13
 
-_Static_assert(sizeof(enum cudaAtomicOperation) == sizeof(CUatomicOperation), "");
 cudaError_t hand_cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
 		int dstDevice)
 {
-	CUdevice srcDevice_found;
-	CUdevice dstDevice_found;
-	cudaError_t error = runtime_device(srcDevice, &srcDevice_found);
-
-	if (!error)
-		error = runtime_device(dstDevice, &dstDevice_found);
-	if (error)
-		return error;
-	return runtime_status(cuDeviceGetP2PAtomicCapabilities(capabilities,
-		(const CUatomicOperation *)operations, count, srcDevice_found,
-		dstDevice_found));
+	return RUNTIME_DRIVER(cuDeviceGetP2PAtomicCapabilities(capabilities,
+		(const CUatomicOperation *)operations, count, (CUdevice)srcDevice,
+		(CUdevice)dstDevice));
 }
 #endif
 
@@ -271,11 +245,6 @@ cudaError_t hand_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned in
 		int priority)
 {
 	return RUNTIME_DRIVER(cuStreamCreateWithPriority((CUstream *)pStream, flags, priority));
-}
-
-cudaError_t hand_cudaCtxResetPersistingL2Cache(void)
-{
-	return RUNTIME_DRIVER(cuCtxResetPersistingL2Cache());
 }
 
 cudaError_t hand_cudaEventCreate(cudaEvent_t *event)

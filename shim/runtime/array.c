@@ -145,19 +145,35 @@ size_t array_element_bytes(CUarray_format format, unsigned channels)
 
 /* ---- arrays ---- */
 
+/* Shapes come before formats. */
+static bool array_shape(struct cudaExtent extent, unsigned flags)
+{
+	const bool layered = flags & cudaArrayLayered, cube = flags & cudaArrayCubemap;
+
+	if (!extent.width || flags >= CUDA_ARRAY3D_DEFERRED_MAPPING << 2)
+		return false;
+	if (cube && (extent.width != extent.height || extent.depth % 6))
+		return false;
+	if (layered || cube)
+		return extent.depth && (cube ? layered || extent.depth == 6 : true);
+	return extent.height || !extent.depth;
+}
+
 static cudaError_t array_desc(CUDA_ARRAY3D_DESCRIPTOR *out, bool ask,
 	const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags)
 {
 	cudaError_t error = ask && desc ? runtime_enter() : cudaErrorInvalidValue;
 
-	/* An array of depths cannot be made by the runtime. */
-	if (!error && flags & CUDA_ARRAY3D_DEPTH_TEXTURE)
+	if (!error && !array_shape(extent, flags))
 		error = cudaErrorInvalidValue;
 	*out = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width,
 		.Height = extent.height,
 		.Depth = extent.depth,
 		.Flags = flags};
-	if (!error && array_format(desc, &out->Format, &out->NumChannels))
+	if (!error)
+		error = array_format(desc, &out->Format, &out->NumChannels);
+	/* An array of depths cannot be made by the runtime. */
+	if (!error && flags & CUDA_ARRAY3D_DEPTH_TEXTURE)
 		error = cudaErrorInvalidValue;
 	return error;
 }

@@ -94,7 +94,7 @@ static cudaError_t rectangle_to(cudaArray_t dst, size_t x, size_t y, const void 
 		return error;
 	if (height > 1 && width > spitch)
 		return cudaErrorInvalidPitchValue;
-	error = end_memory(&from, src, height > 1 ? spitch : width, kind, true);
+	error = end_memory(&from, src, spitch, kind, true);
 	if (!error)
 		error = end_array(&to, dst, x, y);
 	return error ? error : end_copy(&to, &from, width, height, async, stream);
@@ -111,7 +111,7 @@ static cudaError_t rectangle_from(void *dst, size_t dpitch, cudaArray_const_t sr
 		return error;
 	if (height > 1 && width > dpitch)
 		return cudaErrorInvalidPitchValue;
-	error = end_memory(&to, dst, height > 1 ? dpitch : width, kind, false);
+	error = end_memory(&to, dst, dpitch, kind, false);
 	if (!error)
 		error = end_array(&from, src, x, y);
 	return error ? error : end_copy(&to, &from, width, height, async, stream);
@@ -227,7 +227,8 @@ static cudaError_t bytes_to(cudaArray_t dst, size_t x, size_t y, const void *src
 	struct end to, from;
 	cudaError_t error = runtime_enter();
 
-	if (error || !count)
+	/* A direction that there is not moves nothing, and nobody minds. */
+	if (error || !count || (unsigned)kind > cudaMemcpyDefault)
 		return error;
 	error = end_memory(&from, src, 0, kind, true);
 	if (!error)
@@ -241,7 +242,8 @@ static cudaError_t bytes_from(void *dst, cudaArray_const_t src, size_t x, size_t
 	struct end to, from;
 	cudaError_t error = runtime_enter();
 
-	if (error || !count)
+	/* A direction that there is not moves nothing, and nobody minds. */
+	if (error || !count || (unsigned)kind > cudaMemcpyDefault)
 		return error;
 	error = end_memory(&to, dst, 0, kind, false);
 	if (!error)

@@ -109,7 +109,7 @@ cudaError_t hand_cudaMemcpyPeer(
 	void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
 {
 	CUcontext to, from;
-	cudaError_t error = peers(dstDevice, srcDevice, &to, &from);
+	cudaError_t error = count ? peers(dstDevice, srcDevice, &to, &from) : runtime_enter();
 
 	if (error || !count)
 		return error;
@@ -121,7 +121,7 @@ cudaError_t hand_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, 
 	size_t count, cudaStream_t stream)
 {
 	CUcontext to, from;
-	cudaError_t error = peers(dstDevice, srcDevice, &to, &from);
+	cudaError_t error = count ? peers(dstDevice, srcDevice, &to, &from) : runtime_enter();
 
 	if (error || !count)
 		return error;
@@ -173,11 +173,11 @@ static cudaError_t shape_2d(CUDA_MEMCPY2D *copy, void *dst, size_t dpitch, const
 	copy->srcMemoryType = copy_source_type(kind);
 	copy->srcHost = src;
 	copy->srcDevice = (CUdeviceptr)src;
-	copy->srcPitch = height > 1 ? spitch : width;
+	copy->srcPitch = spitch;
 	copy->dstMemoryType = copy_target_type(kind);
 	copy->dstHost = dst;
 	copy->dstDevice = (CUdeviceptr)dst;
-	copy->dstPitch = height > 1 ? dpitch : width;
+	copy->dstPitch = dpitch;
 	copy->WidthInBytes = width;
 	copy->Height = height;
 	return cudaSuccess;

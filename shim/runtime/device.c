@@ -117,6 +117,14 @@ _Static_assert((int)cudaLimitStackSize == CU_LIMIT_STACK_SIZE &&
 
 _Static_assert((int)cudaFuncCachePreferEqual == CU_FUNC_CACHE_PREFER_EQUAL, "cache numbers");
 
+/* Makes no context current, so that its first call finds none. */
+cudaError_t hand_cudaCtxResetPersistingL2Cache(void)
+{
+	cudaError_t error = runtime_init();
+
+	return error ? error : (cudaError_t)cuCtxResetPersistingL2Cache();
+}
+
 /* Banks are four bytes wide on every GPU since Maxwell, whatever is asked for. */
 cudaError_t hand_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
 {
@@ -165,8 +173,6 @@ cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
 	CUdevice driver;
 	cudaError_t error = runtime_device(device, &driver);
 
-	if (!pciBusId || len <= 0)
-		return cudaErrorInvalidValue;
 	return error ? error : runtime_status(cuDeviceGetPCIBusId(pciBusId, len, driver));
 }
 
@@ -175,10 +181,10 @@ cudaError_t hand_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 	CUcontext peer;
 	cudaError_t error = runtime_enter();
 
-	if (flags)
-		return cudaErrorInvalidValue;
 	if (!error)
 		error = runtime_primary(peerDevice, &peer);
+	if (!error && flags)
+		error = cudaErrorInvalidValue;
 	return error ? error : runtime_status(cuCtxEnablePeerAccess(peer, 0));
 }
 
@@ -187,6 +193,9 @@ cudaError_t hand_cudaDeviceDisablePeerAccess(int peerDevice)
 	CUcontext peer;
 	cudaError_t error = runtime_enter();
 
+	/* Access is between primary contexts. */
+	if (!error && !runtime_thread.primary)
+		error = cudaErrorIncompatibleDriverContext;
 	if (!error)
 		error = runtime_primary(peerDevice, &peer);
 	return error ? error : runtime_status(cuCtxDisablePeerAccess(peer));

@@ -119,15 +119,16 @@ cudaError_t hand_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute a
 cudaError_t hand_cudaKernelSetAttributeForDevice(
 	cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device)
 {
-	CUdevice driver;
 	cudaError_t error = runtime_enter();
 
-	if (!error)
-		error = runtime_device(device, &driver);
 	if (error)
 		return error;
+	if ((unsigned)attr >= cudaFuncAttributeMax)
+		return cudaErrorInvalidValue;
+	/* A kernel that there is not comes before a device that there is not: the driver says.
+	 */
 	return runtime_status(cuKernelSetAttribute(
-		(CUfunction_attribute)attr, value, (CUkernel)kernel, driver));
+		(CUfunction_attribute)attr, value, (CUkernel)kernel, (CUdevice)device));
 }
 
 /* Has had no effect on any GPU since Maxwell; the function is checked all the same. */

@@ -96,8 +96,8 @@ cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned 
 	CUdeviceptr address;
 	cudaError_t error = runtime_enter();
 
-	if (!pDevice)
-		return cudaErrorInvalidValue;
+	if (!pDevice || !pHost)
+		return error ? error : cudaErrorInvalidValue;
 	*pDevice = NULL;
 	if (!error)
 		error = runtime_status(cuMemHostGetDevicePointer(&address, pHost, flags));

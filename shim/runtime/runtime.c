@@ -125,6 +125,7 @@ cudaError_t runtime_status_slow(CUresult status)
 {
 	switch (status) {
 	case CUDA_ERROR_CONTEXT_ALREADY_CURRENT: return cudaErrorIncompatibleDriverContext;
+	case CUDA_ERROR_CONTEXT_IS_DESTROYED: return cudaErrorDeviceUninitialized;
 	default:
 		/* Since 10.1 the rest has the same numbers on both sides. */
 		return (cudaError_t)status;

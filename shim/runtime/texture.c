@@ -80,10 +80,12 @@ static cudaError_t sampler_to(
 	bool integers = !format_float(format) && from->readMode == cudaReadModeElementType;
 
 	memset(to, 0, sizeof(*to));
-	if (format_wide(format) && from->readMode == cudaReadModeNormalizedFloat)
-		return cudaErrorInvalidNormSetting;
-	if (integers && from->filterMode == cudaFilterModeLinear)
+	if (from->filterMode == cudaFilterModeLinear && (integers || format_wide(format)))
 		return cudaErrorInvalidFilterSetting;
+	if (from->readMode == cudaReadModeNormalizedFloat &&
+		(format_wide(format) || format == CU_AD_FORMAT_HALF ||
+			format == CU_AD_FORMAT_FLOAT))
+		return cudaErrorInvalidNormSetting;
 	for (int i = 0; i < 3; i++)
 		to->addressMode[i] = (CUaddress_mode)from->addressMode[i];
 	to->filterMode = (CUfilter_mode)from->filterMode;
@@ -188,13 +190,17 @@ cudaError_t hand_cudaCreateTextureObject(cudaTextureObject_t *pTexObject,
 	CUarray_format format;
 	cudaError_t error;
 
-	if (!pTexObject || !pResDesc || !pTexDesc)
+	if (!pResDesc)
 		return cudaErrorInvalidValue;
+	if (!pTexDesc)
+		return cudaErrorInvalidResourceHandle;
 	error = runtime_enter();
 	if (!error)
 		error = resource_to(&resource, pResDesc, &format);
 	if (!error)
 		error = sampler_to(&sampler, pTexDesc, format);
+	if (!error && !pTexObject)
+		error = cudaErrorInvalidValue;
 	if (error)
 		return error;
 	if (pResViewDesc)
@@ -231,7 +237,7 @@ cudaError_t hand_cudaGetTextureObjectTextureDesc(
 	cudaError_t error;
 
 	if (!pTexDesc)
-		return cudaErrorInvalidValue;
+		return cudaErrorInvalidResourceHandle;
 	error = RUNTIME_DRIVER(cuTexObjectGetTextureDesc(&sampler, texObject));
 	if (!error)
 		error = runtime_status(cuTexObjectGetResourceDesc(&resource, texObject));

@@ -135,12 +135,12 @@ static CUresult context_new(struct device *device, unsigned flags, struct CUctx_
 	context->flags = flags;
 	context->api_version = 3020;
 	context->limits[CU_LIMIT_STACK_SIZE] = 1024;
-	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 * MIB;
+	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 8 * MIB + 256 * KIB;
 	context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 * MIB;
-	context->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
 	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
-	context->limits[CU_LIMIT_SHMEM_SIZE] = SHARED_PER_BLOCK;
+	context->limits[CU_LIMIT_SHMEM_SIZE] = SHARED_PER_BLOCK_OPTIN;
+	context->limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = L2_MOST;
 	context->shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
 	context->legacy = queue_stream_new(context, 0, 0, true);
 	if (!context->legacy || !object_add(context, OBJECT_CONTEXT)) {

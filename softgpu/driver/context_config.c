@@ -4,6 +4,12 @@
  */
 #include "softgpu/driver/softgpu.h"
 
+/* What NVIDIA's driver makes of smaller and larger ones. */
+#define FIFO_LEAST (512 * KIB)
+#define HEAP_LEAST (4 * MIB)
+#define LAUNCHES_LEAST 32
+#define FETCH_MOST 128
+
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	struct CUctx_st *context;
@@ -14,6 +20,15 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	if (limit < 0 || limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (limit) {
+	case CU_LIMIT_PRINTF_FIFO_SIZE: value = value > FIFO_LEAST ? value : FIFO_LEAST; break;
+	case CU_LIMIT_MALLOC_HEAP_SIZE: value = value > HEAP_LEAST ? value : HEAP_LEAST; break;
+	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+		value = value > LAUNCHES_LEAST ? value : LAUNCHES_LEAST;
+		break;
+	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+		if (value > FETCH_MOST)
+			return CUDA_ERROR_INVALID_VALUE;
+		break;
 	case CU_LIMIT_STACK_SIZE:
 		if (value > 512 * KIB)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -23,7 +38,12 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		context_unref(context);
 		break;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
-	case CU_LIMIT_CIG_ENABLED:
+		value = value < L2_MOST ? (value + L2_UNIT - 1) / L2_UNIT * L2_UNIT : L2_MOST;
+		value = value ? value : L2_UNIT;
+		break;
+	case CU_LIMIT_SHMEM_SIZE:
+	case CU_LIMIT_CIG_ENABLED: return CUDA_ERROR_NOT_PERMITTED;
+	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
 	case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	default: break;
 	}
@@ -41,6 +61,9 @@ CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	if (!pvalue)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (limit < 0 || limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH ||
+		limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	*pvalue = context->limits[limit];
 	return CUDA_SUCCESS;

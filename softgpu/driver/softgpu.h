@@ -58,6 +58,8 @@
 #define SHARED_PER_SM (164 * KIB)
 #define SHARED_RESERVED KIB /* that every block takes beside its own */
 #define GRID_X_MAX 0x7fffffffu
+#define L2_MOST (3 * MIB) /* of the cache may be set aside, in steps */
+#define L2_UNIT (MIB / 4)
 #define GRID_YZ_MAX 65535u
 #define BLOCK_Z_MAX 64u
 

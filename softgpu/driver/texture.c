@@ -12,6 +12,7 @@
 
 /* Elements of a texture over linear memory. */
 #define LINEAR_MOST ((size_t)1 << 28)
+#define LINEAR_BYTES ((size_t)1 << 32)
 
 struct texture {
 	struct texture *next;
@@ -370,7 +371,7 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject 
 	return ask(surfObject, true, pResDesc, NULL, NULL);
 }
 
-/* As many elements as linear memory of a texture may have, of whatever size. */
+/* As many elements as linear memory of a texture may have. */
 CUresult cuDeviceGetTexture1DLinearMaxWidth(
 	size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
 {
@@ -380,6 +381,6 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!maxWidthInElements || !array_element(format, numChannels))
 		return CUDA_ERROR_INVALID_VALUE;
-	*maxWidthInElements = LINEAR_MOST;
+	*maxWidthInElements = LINEAR_BYTES / array_element(format, numChannels);
 	return CUDA_SUCCESS;
 }

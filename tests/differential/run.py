@@ -70,7 +70,7 @@ def main():
     with open(os.path.join(HERE, "settled.txt")) as file:
         settled = {line.strip() for line in file if line.strip() and not line.startswith("#")}
     return compare.report(native, other, os.path.join(HERE, "declared.txt"), settled, options.show,
-                          options.count)
+                          options.count, options.driver)
 
 
 if __name__ == "__main__":

@@ -222,7 +222,9 @@ static void limits_and_configuration(void **state)
 	ok(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
 	ok(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
 	assert_int_equal(value, 4096);
-	is(cuCtxGetLimit(&value, (CUlimit)99), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	is(cuCtxGetLimit(&value, (CUlimit)99), CUDA_ERROR_INVALID_VALUE);
+	is(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH),
+		CUDA_ERROR_UNSUPPORTED_LIMIT);
 	ok(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
 	ok(cuCtxGetCacheConfig(&cache));
 	assert_int_equal(cache, CU_FUNC_CACHE_PREFER_L1);

@@ -342,9 +342,9 @@ static void textures_are_of_what_is_the_sessions(void **state)
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_int_equal(
 			texture(p, TEXTURE(20 + (uint32_t)i), 0, &good[i]), CUDA_SUCCESS);
-	/* Surfaces are of arrays that were made for them. */
-	assert_int_not_equal(texture(p, TEXTURE(30), 1, &good[0]), CUDA_SUCCESS);
-	assert_int_not_equal(texture(p, TEXTURE(30), 1, &good[2]), CUDA_SUCCESS);
+	/* Surfaces are of arrays. */
+	assert_int_equal(texture(p, TEXTURE(30), 1, &good[0]), CUDA_SUCCESS);
+	assert_int_not_equal(texture(p, TEXTURE(31), 1, &good[2]), CUDA_SUCCESS);
 	assert_int_equal(texture(p, TEXTURE(20), 0, &good[0]), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(CALL_OF(OP_vcudaTextureDestroy, other), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(CALL_OF(OP_vcudaTextureDestroy, gone), CUDA_SUCCESS);

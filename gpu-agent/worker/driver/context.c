@@ -129,6 +129,22 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 /* The context itself stays (it is warm, and the windows' mappings belong to the process): what
  * it held goes, as cuDevicePrimaryCtxReset promises. A broken context cannot be mended from
  * inside: the error stays, and the app sees it. */
+/* What was set on it goes with it. */
+static void primary_settings_reset(
+	struct worker *w, const struct worker_device *d, uint16_t context)
+{
+	size_t now;
+
+	if (worker_use(w, context))
+		return;
+	w->cuda.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE);
+	w->cuda.cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE);
+	for (int l = 0; l < OPEN_LIMITS; l++)
+		if (~d->open.limits[l] && !w->cuda.cuCtxGetLimit(&now, (CUlimit)l) &&
+			now != d->open.limits[l])
+			w->cuda.cuCtxSetLimit((CUlimit)l, d->open.limits[l]);
+}
+
 CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaPrimaryReset *req = (const void *)r->body;
@@ -142,6 +158,7 @@ CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
 	d = &w->devices[req->device];
 	context = (uint16_t)CONTEXT_PRIMARY(req->device);
 	context_forget(w, context);
+	primary_settings_reset(w, d, context);
 	/* Memory that waits to be taken away goes now, and its ticket later: by then something
 	 * else may stand at its address. */
 	for (struct pending *p = w->fences.first; p; p = p->next)

@@ -45,6 +45,8 @@ CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 	if (pPitch)
 		*pPitch = 0;
 	status = context_missing();
+	if (!status)
+		status = capture_unsafe();
 	if (status)
 		return status;
 	if (!dptr || !pPitch || !WidthInBytes || !Height ||
@@ -109,16 +111,14 @@ CUresult hand_cuMemGetInfo_v2(size_t *free, size_t *total)
 		*total = 0;
 	if (!context)
 		return context_missing();
-	if (!free || !total)
-		return CUDA_ERROR_INVALID_VALUE;
 	status = memory_drain(context->device, &kept);
 	if (status)
 		return status;
 	shim_begin(&call, OP_cuMemGetInfo_v2, sizeof(struct wire_cuMemGetInfo_v2));
 	reply = shim_wait(&call, sizeof(*reply));
-	if (reply) {
+	if (reply && free)
 		*free = reply->free + kept < reply->total ? reply->free + kept : reply->total;
+	if (reply && total)
 		*total = reply->total;
-	}
 	return shim_end(&call);
 }

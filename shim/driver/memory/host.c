@@ -3,7 +3,9 @@
  * Pinned host memory: see host.h.  Small pieces are cut from segments of 1 MiB; larger ones
  * have a segment each.
  */
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/host.h"
+#include "shim/driver/memory/memory.h"
 
 #include <cuda.h>
 #include <pthread.h>
@@ -389,12 +391,14 @@ CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (pp)
 		*pp = NULL;
 	status = context_missing();
+	if (!status)
+		status = capture_unsafe();
 	if (status)
 		return status;
 	if (!pp || Flags & ~HOST_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!bytesize)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
 	if (bytesize > SIZE_MAX / 2)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&pinned.lock);
@@ -463,15 +467,16 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	struct piece piece = {.base = p, .bytes = bytesize, .flags = Flags};
 	CUresult status = CUDA_SUCCESS;
 	long below;
+	int device;
 
-	if (!p || !bytesize || (uintptr_t)p + bytesize < (uintptr_t)p)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (Flags & (unsigned)CU_MEMHOSTREGISTER_IOMEMORY)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (Flags & ~HOST_REGISTER_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_current())
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return context_missing();
+	/* Nor is device memory the program's, or memory of a device that is not NVIDIA's here.
+	 */
+	if (!p || !bytesize || (uintptr_t)p + bytesize < (uintptr_t)p ||
+		Flags & (unsigned)CU_MEMHOSTREGISTER_IOMEMORY || Flags & ~HOST_REGISTER_FLAGS ||
+		memory_in_window((uintptr_t)p, &device))
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pinned.lock);
 	below = piece_below((unsigned char *)p + bytesize - 1);
 	if (below >= 0 &&
@@ -490,8 +495,9 @@ CUresult hand_cuMemHostUnregister(void *p)
 	struct piece *piece;
 	CUresult status = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	bool drain;
+	int device;
 
-	if (!p)
+	if (!p || memory_in_window((uintptr_t)p, &device))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);

@@ -43,7 +43,14 @@ static struct pointer pointer_look(CUdeviceptr ptr)
 CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
 	struct pointer p = pointer_look(dptr);
+	CUresult status = context_missing();
 
+	if (pbase)
+		*pbase = 0;
+	if (psize)
+		*psize = 0;
+	if (status)
+		return status;
 	if (!p.device && !p.host)
 		return CUDA_ERROR_NOT_FOUND;
 	/* Kernels reach pinned memory at its own address. */
@@ -93,6 +100,7 @@ static CUresult pointer_attribute(
 {
 	uint64_t base = p->device ? p->range.base : (uint64_t)(uintptr_t)p->pinned.base;
 	size_t bytes = p->device ? p->range.bytes : p->pinned.bytes;
+	uint64_t granule = devices.at[pointer_device(p)].open.granularity;
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -143,7 +151,16 @@ static CUresult pointer_attribute(
 		if (p->device && p->range.async)
 			return hand_cuDeviceGetMemPool((CUmemoryPool *)data, p->range.device);
 		return CUDA_SUCCESS;
-	default: return CUDA_ERROR_NOT_SUPPORTED;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)data = (base % granule + bytes + granule - 1) / granule * granule;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(CUdeviceptr *)data = base - base % granule;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(unsigned long long *)data = p->device ? p->range.id : p->pinned.id;
+		return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 

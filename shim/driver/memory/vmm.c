@@ -151,14 +151,20 @@ uint64_t vmm_reset(int device)
 
 static CUresult prop_check(const CUmemAllocationProp *prop)
 {
-	if (!prop)
+	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-		prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		prop->requestedHandleTypes &
-			~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return device_of(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	switch (prop->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		if (!device_of(prop->location.id))
+			return CUDA_ERROR_INVALID_VALUE;
+		return prop->requestedHandleTypes &
+				       ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+			       ? CUDA_ERROR_NOT_SUPPORTED
+			       : CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA: return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
 }
 
 CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
@@ -166,9 +172,12 @@ CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignmen
 {
 	struct context *context = context_current();
 	int device = context ? context->device : 0;
+	struct memory_range taken;
 	CUresult status;
 
-	if (!ptr || flags || alignment & (alignment - 1))
+	if (!ptr || flags || alignment & (alignment - 1) || !size ||
+		size % devices.at[device].open.granularity ||
+		addr % devices.at[device].open.granularity || memory_find(addr, &taken))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (alignment > devices.at[device].open.granularity)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -243,12 +252,10 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	struct vmm_memory *m;
 	CUresult status = prop_check(prop);
 
-	if (!handle || flags)
+	if (!handle || flags || !size || size % devices.at[0].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
-	if (!size || size % devices.at[prop->location.id].open.granularity)
-		return CUDA_ERROR_INVALID_VALUE;
 	status = memory_new(prop->location.id, size, prop, &m);
 	if (status)
 		return status;
@@ -418,11 +425,12 @@ CUresult hand_cuMemGetAccess(
 {
 	struct memory_range range;
 
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		!memory_find(ptr, &range))
+	if (!flags || !location || !ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_of(location->id))
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (!memory_find(ptr, &range))
+		return CUDA_ERROR_INVALID_VALUE;
 	/* Of memory that nobody has set it for NVIDIA's driver answers none. */
 	*flags = range.reserved && range.device == location->id
 			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -433,13 +441,12 @@ CUresult hand_cuMemGetAccess(
 CUresult hand_cuMemGetAllocationGranularity(size_t *granularity,
 	const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
-	CUresult status = prop_check(prop);
-
-	if (!granularity || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+	/* It is the same everywhere, and NVIDIA's driver does not look where that is. */
+	if (!granularity || !prop || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!status)
-		*granularity = devices.at[prop->location.id].open.granularity;
-	return status;
+	*granularity = devices.at[device_of(prop->location.id) ? prop->location.id : 0]
+			       .open.granularity;
+	return CUDA_SUCCESS;
 }
 
 CUresult hand_cuMemGetAllocationPropertiesFromHandle(

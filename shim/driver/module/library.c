@@ -294,19 +294,19 @@ CUresult hand_cuLibraryEnumerateKernels(
 			&count, (CUmodule)(uintptr_t)module_handle(module));
 	if (status)
 		return status;
-	if (numKernels > count)
-		numKernels = count;
-	if (!numKernels)
+	if (!count)
 		return CUDA_SUCCESS;
-	functions = calloc(numKernels, sizeof(CUfunction));
+	functions = calloc(count, sizeof(CUfunction));
 	if (!functions)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = hand_cuModuleEnumerateFunctions(
-		functions, numKernels, (CUmodule)(uintptr_t)module_handle(module));
-	for (unsigned i = 0; !status && i < numKernels; i++) {
+		functions, count, (CUmodule)(uintptr_t)module_handle(module));
+	/* NVIDIA's driver tells a library's kernels from the last of its module to the first.
+	 */
+	for (unsigned i = 0; !status && i < numKernels && i < count; i++) {
 		const char *name;
 
-		status = hand_cuFuncGetName(&name, functions[i]);
+		status = hand_cuFuncGetName(&name, functions[count - 1 - i]);
 		if (!status)
 			status = kernel_make(library, name, &kernels[i]);
 	}
@@ -333,9 +333,9 @@ CUresult hand_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 /* As on every machine whose GPUs lack UNIFIED_FUNCTION_POINTERS. */
 CUresult hand_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
-	if (!fptr || !symbol)
-		return CUDA_ERROR_INVALID_VALUE;
-	return library_of(library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+	(void)symbol;
+	return library_of(library) || !fptr ? CUDA_ERROR_INVALID_VALUE
+					    : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult hand_cuLibraryGetGlobal(
@@ -362,13 +362,15 @@ CUresult hand_cuLibraryGetManaged(
 	size_t size = 0;
 	CUresult status;
 
-	if (!name || (!dptr && !bytes))
+	if (!name || !*name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!from)
 		return CUDA_ERROR_INVALID_HANDLE;
 	status = library_module(from, &module);
 	if (!status)
 		status = module_global(module, name, &address, &size);
+	if (status == CUDA_ERROR_INVALID_VALUE)
+		status = CUDA_ERROR_NOT_FOUND;
 	if (!status)
 		status = managed_variable(
 			module_context(module), address, size, module_handle(module));

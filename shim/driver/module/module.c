@@ -320,6 +320,8 @@ CUresult module_global(
 	struct shim_call call;
 	struct wire_vcudaGlobalGet *body;
 	const struct wire_vcudaGlobalGet_reply *reply;
+	struct function *function;
+	CUresult status;
 
 	body = shim_begin(&call, OP_vcudaGlobalGet, sizeof(*body));
 	body->module = module->handle;
@@ -333,7 +335,11 @@ CUresult module_global(
 			*bytes = reply->bytes;
 		memory_global(module->context->device, reply->address, reply->bytes);
 	}
-	return shim_end(&call);
+	status = shim_end(&call);
+	/* What has the name is a kernel. */
+	if (status == CUDA_ERROR_NOT_FOUND && !module_function(module, name, &function))
+		status = CUDA_ERROR_INVALID_VALUE;
+	return status;
 }
 
 static CUresult module_names(struct module *module, uint32_t first, uint32_t *total,
@@ -474,10 +480,11 @@ CUresult hand_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *
 	struct function *function;
 	CUresult status;
 
-	if (!hfunc || !name)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!hfunc || !name || !*name)
+		return CUDA_ERROR_INVALID_VALUE;
+	*hfunc = NULL;
 	status = module_function(module, name, &function);
 	if (!status)
 		*hfunc = (CUfunction)(uintptr_t)function->handle;
@@ -567,13 +574,13 @@ CUresult hand_cuModuleGetGlobal_v2(
 {
 	struct module *module = module_of(hmod);
 
-	if (!name || (!dptr && !bytes))
-		return CUDA_ERROR_INVALID_VALUE;
 	if (dptr)
 		*dptr = 0;
 	if (bytes)
 		*bytes = 0;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!name || !*name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
 	return module_global(module, name, dptr, bytes);
 }

@@ -1,11 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The block size that fills the device: tries block sizes downwards with the (cached) occupancy
- * call, as CUDA's own does, since the amount of shared memory may depend on the size.
+ * How many blocks there is room for, asked once for each question; and the block size that
+ * fills the device: tries block sizes downwards with the (cached) occupancy call, as CUDA's own
+ * does, since the amount of shared memory may depend on the size.
  */
 #include "shim/generated/cuda_hand.h"
+#include "protocol/generated/cuda_ops.h"
+#include "protocol/generated/cuda_wire.h"
 #include "shim/driver/context.h"
 #include "shim/driver/module/module.h"
+#include "shim/engine/engine.h"
+
+CUresult hand_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
+	CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
+{
+	const struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_reply *reply;
+	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body;
+	struct shim_call call;
+
+	if (!numBlocks || blockSize <= 0 ||
+		flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+		return CUDA_ERROR_INVALID_VALUE;
+	body = shim_begin(
+		&call, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, sizeof(*body));
+	body->func = shim_function(&call, func);
+	body->blockSize = blockSize;
+	body->dynamicSMemSize = dynamicSMemSize;
+	body->flags = flags;
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	if (reply)
+		*numBlocks = reply->numBlocks;
+	return shim_end(&call);
+}
+
+CUresult hand_cuOccupancyAvailableDynamicSMemPerBlock(
+	size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
+{
+	const struct wire_cuOccupancyAvailableDynamicSMemPerBlock_reply *reply;
+	struct wire_cuOccupancyAvailableDynamicSMemPerBlock *body;
+	struct shim_call call;
+
+	if (!dynamicSmemSize || numBlocks <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	body = shim_begin(&call, OP_cuOccupancyAvailableDynamicSMemPerBlock, sizeof(*body));
+	body->func = shim_function(&call, func);
+	body->numBlocks = numBlocks;
+	body->blockSize = blockSize;
+	reply = shim_wait_cached(&call, sizeof(*reply));
+	if (reply)
+		*dynamicSmemSize = reply->dynamicSmemSize;
+	return shim_end(&call);
+}
 
 CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
 	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
