@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls whose arguments travel as items (protocol/libraries/items.h), which both ends read in the order of
 the parameters: the stub puts each with shim/libraries/common/items.h, the serve function gets it with
-gpu-agent/worker/libraries/common/items.h.
+gpu-agent/worker/libraries/common/items.h.  Where all items have a known size, both are shorter: fixed.py.
 """
 from . import fixed, library, text
 from .agent import library_flags
@@ -25,8 +25,8 @@ def travels(api, entry):
     return entry.library.form == "content" or not (entry.hand("shim") or entry.hand("agent"))
 
 
-def is_items(api, entry):
-    """Whether its items have sizes that only the call knows: descriptors."""
+def has_sizes(api, entry):
+    """Whether some of its items have sizes that only the call knows: descriptors."""
     return travels(api, entry) and (
         entry.library.form == "content" or any(descriptor_kind(api, p) for p in entry.params))
 
@@ -70,6 +70,8 @@ def put_of(api, entry, p):
 
 
 def stub(api, entry):
+    if not has_sizes(api, entry):
+        return fixed.stub(api, entry)
     handle = next(p.name for p in entry.params if library.is_handle(entry, p))
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     out += "\tstruct library_items items;\n\n"
@@ -125,6 +127,8 @@ def argument(api, entry, p):
 
 
 def serve_one(api, entry):
+    if not has_sizes(api, entry):
+        return fixed.serve_one(api, entry)
     out = text.prototype("static int", f"run_{entry.name}", ["struct library_frame *f"], "\n{\n")
     out += f"\tconst struct {entry.family}_library *l = f->library;\n"
     for p in entry.params:
@@ -146,7 +150,7 @@ def answered(api, entry):
     element = next((p.base for p in entry.params if p.mark == "perf"), "")
     if element:
         return f"LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof({element})"
-    if not is_items(api, entry):
+    if not has_sizes(api, entry):
         return f"LIBRARY_ANSWER({fixed.layout(api, entry).outs})"
     return f"LIBRARY_ANSWER({sum(p.mark in ('out', 'out?') for p in entry.params)})"
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both sides have of each library: its front, its handles, what is set and asked of them, and the tables
-(shim/libraries/common/plain.h, gpu-agent/worker/libraries/common/plain.h).  Its calls' arguments travel as items:
-fixed.py where all have a known size, else items.py.  By hand remain what is local and what an entry says.
+(shim/libraries/common/plain.h, gpu-agent/worker/libraries/common/plain.h).  Its calls' arguments travel as items
+(items.py).  By hand remain what is local and what an entry says.
 
 What makes or destroys a handle has a struct of its own: struct library_state, what goes by value, the major.
 """
-from . import fixed, items, library, text
+from . import items, library, text
 from .agent import library_flags
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
@@ -182,7 +182,7 @@ def stub_of(api, e, name):
         return "\n" + local_stub(e)
     if e.op and not e.hand("shim"):
         made = library.wide_stub(e) if wide else stub(api, e) if is_framed(e) else \
-            (items if items.is_items(api, e) else fixed).stub(api, e)
+            items.stub(api, e)
         return f"\n/* {e.verb} {e.op} */\n" + made
     told = "program" in e.library.hooks and e.result.endswith("Status_t")
     return text.row("STUB_TOLD" if told else "STUB", e.family if told else "library", e.result, name,
@@ -364,8 +364,7 @@ def serve_source(api, family):
         text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     out += glue(api, family)
     out += "".join(serve_one(api, e) for e in every if is_framed(e) and not e.hand("agent"))
-    out += "".join((items if items.is_items(api, e) else fixed).serve_one(api, e)
-                   for e in sent if not e.hand("agent"))
+    out += "".join(items.serve_one(api, e) for e in sent if not e.hand("agent"))
     out += items.runs(family, sent, first) if sent else ""
     out += "static const struct serve_entry entries[] = {\n"
     out += "".join(items.row(api, e, first) if e in sent else row(e, first) for e in every)

@@ -258,7 +258,7 @@ def fixed_bodies():
     """Calls of libraries whose items have a known size: numbers, addresses and scalars."""
     api = generate.load()
     for e in api.entries:
-        if not (e.library and e.op and items.travels(api, e)) or items.is_items(api, e):
+        if not (e.library and e.op and items.travels(api, e)) or items.has_sizes(api, e):
             continue
         places = fixed.layout(api, e)
         key, varying = [1] * places.keys, [WINDOW + 65536] * places.varied
