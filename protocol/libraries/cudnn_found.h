@@ -55,7 +55,7 @@ static inline void cudnn_found_put(struct cudnn_found_bytes *to, uint64_t value)
 	} while (value);
 }
 
-static inline uint64_t cudnn_found_take(struct cudnn_found_bytes *from)
+static inline uint64_t cudnn_found_get(struct cudnn_found_bytes *from)
 {
 	uint64_t value = 0;
 
@@ -78,17 +78,17 @@ static inline void cudnn_found_put_signed(struct cudnn_found_bytes *to, int64_t 
 	cudnn_found_put(to, (uint64_t)value << 1 ^ (value < 0 ? ~0ull : 0));
 }
 
-static inline int64_t cudnn_found_take_signed(struct cudnn_found_bytes *from)
+static inline int64_t cudnn_found_get_signed(struct cudnn_found_bytes *from)
 {
-	uint64_t value = cudnn_found_take(from);
+	uint64_t value = cudnn_found_get(from);
 
 	return (int64_t)(value >> 1 ^ (value & 1 ? ~0ull : 0));
 }
 
 /* How many there are, or, beyond `most`, none and broken. */
-static inline uint32_t cudnn_found_take_count(struct cudnn_found_bytes *from, uint32_t most)
+static inline uint32_t cudnn_found_get_count(struct cudnn_found_bytes *from, uint32_t most)
 {
-	uint64_t count = cudnn_found_take(from);
+	uint64_t count = cudnn_found_get(from);
 
 	if (count <= most)
 		return (uint32_t)count;
@@ -104,15 +104,15 @@ static inline void cudnn_found_put_notes(
 		cudnn_found_put(to, (uint32_t)notes->note[i]);
 }
 
-static inline void cudnn_found_take_notes(
+static inline void cudnn_found_get_notes(
 	struct cudnn_found_bytes *from, struct cudnn_found_notes *notes)
 {
-	uint32_t count = cudnn_found_take_count(from, 1 + CUDNN_FOUND_NOTES);
+	uint32_t count = cudnn_found_get_count(from, 1 + CUDNN_FOUND_NOTES);
 
 	notes->known = count;
 	notes->count = count ? count - 1 : 0;
 	for (uint32_t i = 0; i < notes->count; i++)
-		notes->note[i] = (int32_t)cudnn_found_take(from);
+		notes->note[i] = (int32_t)cudnn_found_get(from);
 }
 
 static inline void cudnn_found_write(
@@ -135,19 +135,19 @@ static inline void cudnn_found_write(
 
 static inline void cudnn_found_read(struct cudnn_found_bytes *from, struct cudnn_found *found)
 {
-	found->engine = cudnn_found_take_signed(from);
-	cudnn_found_take_notes(from, &found->numerical);
-	cudnn_found_take_notes(from, &found->behavior);
-	found->knobs = cudnn_found_take_count(from, CUDNN_FOUND_KNOBS);
+	found->engine = cudnn_found_get_signed(from);
+	cudnn_found_get_notes(from, &found->numerical);
+	cudnn_found_get_notes(from, &found->behavior);
+	found->knobs = cudnn_found_get_count(from, CUDNN_FOUND_KNOBS);
 	for (uint32_t i = 0; i < found->knobs; i++) {
-		found->knob[i].type = (int32_t)cudnn_found_take(from);
-		found->knob[i].value = cudnn_found_take_signed(from);
+		found->knob[i].type = (int32_t)cudnn_found_get(from);
+		found->knob[i].value = cudnn_found_get_signed(from);
 	}
 	found->workspace = found->shared = -1;
-	if (!cudnn_found_take_count(from, 1))
+	if (!cudnn_found_get_count(from, 1))
 		return;
-	found->workspace = (int64_t)(cudnn_found_take(from) - 1);
-	found->shared = (int64_t)(cudnn_found_take(from) - 1);
+	found->workspace = (int64_t)(cudnn_found_get(from) - 1);
+	found->shared = (int64_t)(cudnn_found_get(from) - 1);
 }
 
 #endif

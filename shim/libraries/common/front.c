@@ -37,7 +37,7 @@ static bool lasting(const void *reply)
 }
 
 /* How much of an answer of so many bytes the front gets. */
-static size_t reply_take(const struct front_frame *frame, uint32_t bytes)
+static size_t reply_get(const struct front_frame *frame, uint32_t bytes)
 {
 	size_t most = frame->reply_most ? frame->reply_most : frame->reply_bytes;
 	size_t take = bytes < most ? bytes : most;
@@ -76,7 +76,7 @@ static CUresult front_send(const struct front_frame *frame)
 	reply = frame->cached ? shim_wait_cached(&call, frame->reply_bytes)
 			      : shim_wait(&call, frame->reply_bytes);
 	if (reply && frame->reply)
-		memcpy(frame->reply, reply, reply_take(frame, call.reply_bytes));
+		memcpy(frame->reply, reply, reply_get(frame, call.reply_bytes));
 	if (frame->learned && !call.status && !(reply && failed(frame, reply)))
 		shim_learn(&call);
 	return shim_end(&call);

@@ -70,7 +70,7 @@ static void close_plan(struct plan *plan)
 
 /* With the lock held: one that nobody holds and was not used for longest, taken out; or NULL.
  */
-static struct plan *take_oldest(void)
+static struct plan *remove_oldest(void)
 {
 	struct plan **found = NULL;
 	struct plan *plan = NULL;
@@ -94,7 +94,7 @@ void plan_drop(struct plan *plan)
 
 	pthread_mutex_lock(&kept.lock);
 	plan->holders--;
-	gone = take_oldest();
+	gone = remove_oldest();
 	pthread_mutex_unlock(&kept.lock);
 	if (gone)
 		close_plan(gone);
@@ -210,7 +210,7 @@ cudnnStatus_t plan_finalize(struct backend *b)
 	plan->next = kept.plans;
 	kept.plans = plan;
 	kept.plan_count++;
-	gone = take_oldest();
+	gone = remove_oldest();
 	pthread_mutex_unlock(&kept.lock);
 	if (gone)
 		close_plan(gone);

@@ -36,7 +36,7 @@ static void store(struct cudnn_descriptor *d, const struct cudnn_rnn_words *word
 }
 
 /* As it is now: later changes of the dropout descriptor need the network set again. */
-static cudnnStatus_t take_dropout(struct cudnn_descriptor *d, struct cudnn_rnn_words *words,
+static cudnnStatus_t copy_dropout(struct cudnn_descriptor *d, struct cudnn_rnn_words *words,
 	cudnnDropoutDescriptor_t dropout)
 {
 	const struct cudnn_descriptor *from = cudnn_descriptor_of(dropout, CUDNN_KIND_DROPOUT);
@@ -82,7 +82,7 @@ cudnnStatus_t hand_cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnR
 		.layers = (uint32_t)numLayers,
 		.flags = auxFlags,
 	};
-	status = take_dropout(d, &words, dropoutDesc);
+	status = copy_dropout(d, &words, dropoutDesc);
 	if (status)
 		return status;
 	store(d, &words);
@@ -146,7 +146,7 @@ cudnnStatus_t hand_cudnnSetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRNNDescri
 		.layers = (uint32_t)numLayers,
 		.padding = padding,
 	};
-	status = take_dropout(d, &words, dropoutDesc);
+	status = copy_dropout(d, &words, dropoutDesc);
 	if (status)
 		return status;
 	store(d, &words);

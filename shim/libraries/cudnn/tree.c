@@ -234,7 +234,7 @@ static cudnnStatus_t send(struct front_frame *frame, const void *own, uint32_t f
 }
 
 /* The bytes that an answer of GOT bytes brings behind its FIXED ones; none where it lies. */
-static size_t take_answer(unsigned char to[CUDNN_ANSWER_BYTES], const void *reply, size_t fixed,
+static size_t get_answer(unsigned char to[CUDNN_ANSWER_BYTES], const void *reply, size_t fixed,
 	uint32_t got, const struct wire_run *run)
 {
 	if (run->offset < fixed || run->length > CUDNN_ANSWER_BYTES ||
@@ -283,7 +283,7 @@ static cudnnStatus_t send_ask(const struct tree *tree, struct ask *ask, const ui
 	ask->count = reply.fixed.count;
 	ask->total = reply.fixed.total;
 	ask->bytes =
-		take_answer(ask->answer, &reply, sizeof(reply.fixed), got, &reply.fixed.answer);
+		get_answer(ask->answer, &reply, sizeof(reply.fixed), got, &reply.fixed.answer);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -323,7 +323,7 @@ static cudnnStatus_t send_find(
 	found->graph = (cudnnStatus_t)reply.fixed.graph;
 	found->count = reply.fixed.count;
 	found->total = reply.fixed.total;
-	found->bytes = take_answer(
+	found->bytes = get_answer(
 		found->answer, &reply, sizeof(reply.fixed), got, &reply.fixed.answer);
 	return (cudnnStatus_t)reply.fixed.status;
 }

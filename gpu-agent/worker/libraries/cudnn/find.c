@@ -28,7 +28,7 @@ struct finding {
 };
 
 /* One result; the library's descriptor is kept, or destroyed. */
-static cudnnStatus_t find_take(struct finding *a, struct cudnn_config_reader *reader,
+static cudnnStatus_t find_one(struct finding *a, struct cudnn_config_reader *reader,
 	struct cudnn_found_bytes *out, cudnnBackendDescriptor_t config, bool first)
 {
 	struct cudnn_found found;
@@ -58,7 +58,7 @@ static cudnnStatus_t find_read(struct finding *a, struct graph_made *made,
 		return status;
 	out = (struct cudnn_found_bytes){kept->bytes, kept->bytes + FOUND_BYTES, false};
 	for (int64_t i = 0; i < count; i++) {
-		status = find_take(a, &reader, &out, list[i], !i);
+		status = find_one(a, &reader, &out, list[i], !i);
 		list[i] = NULL;
 		if (status || out.broken)
 			break;
