@@ -58,6 +58,15 @@ CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **opt
 	return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }
 
+/* libcudadevrt, which nvcc links into a program whose kernels launch kernels: the interpreter
+ * has its functions, and nobody calls what else is in it. */
+static bool is_device_runtime(const struct image *image)
+{
+	static const char name[] = "__cudaCDP2GetParameterBufferV2";
+
+	return link_text_defines(image->text, name, strlen(name));
+}
+
 /* The PTX of an archive's members; one without any has nothing to give here. */
 static CUresult add_library(struct CUlinkState_st *state, const void *data, size_t size)
 {
@@ -124,7 +133,8 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		jit_log_error(&state->log, line);
 		ret = CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
-	if (!ret && !link_text_add(&state->text, image.text, image.text_size))
+	if (!ret && !is_device_runtime(&image) &&
+		!link_text_add(&state->text, image.text, image.text_size))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	image_free(&image);
 	if (!ret)

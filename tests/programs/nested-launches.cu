@@ -2,22 +2,49 @@
 /*
  * Kernels that launch kernels (dynamic parallelism): the order in one stream, between streams
  * and behind the grid, launches of launches, copies and fills from kernels, arguments; and that
- * the host sees all of it when it has waited for the first one.
+ * the host sees all of it when it has waited for the first one.  The kernels are a module;
+ * built with nvcc -rdc=true, they are the program's own.
  */
 #include "driver.h"
 
+#ifdef __CUDACC_RDC__
+#include "modules/nested.cu"
+#endif
+
+enum { WORDS = 4096 };
+
+static unsigned *device;
+static unsigned host[WORDS];
+
+#ifdef __CUDACC_RDC__
+static const struct {
+	const char *name;
+	const void *kernel;
+} kernels[] = {{"in_order", (const void *)in_order}, {"each_thread", (const void *)each_thread},
+	{"in_streams", (const void *)in_streams}, {"halve", (const void *)halve},
+	{"with_tail", (const void *)with_tail}, {"again", (const void *)again},
+	{"copies", (const void *)copies}, {"arguments", (const void *)arguments},
+	{"questions", (const void *)questions}};
+
+static void load()
+{
+}
+
+static void start(const char *name, unsigned blocks, unsigned threads, void **args)
+{
+	for (const auto &k : kernels)
+		if (!strcmp(k.name, name))
+			CUDA(cudaLaunchKernel(
+				k.kernel, dim3(blocks), dim3(threads), args, 0, NULL));
+}
+#else
 extern "C" const unsigned char module_nested[];
 
 static ENTRY(cuModuleLoadData);
 static ENTRY(cuModuleGetFunction);
-static ENTRY(cuModuleUnload);
 static ENTRY(cuLaunchKernel);
 
-enum { WORDS = 4096 };
-
 static CUmodule module;
-static unsigned *device;
-static unsigned host[WORDS];
 
 struct many {
 	char head;
@@ -25,13 +52,24 @@ struct many {
 	short tail;
 };
 
-static void launch(const char *name, unsigned blocks, unsigned threads, void **args)
+static void load()
+{
+	DRIVER(p_cuModuleLoadData(&module, module_nested));
+}
+
+static void start(const char *name, unsigned blocks, unsigned threads, void **args)
 {
 	CUfunction function;
 
-	CUDA(cudaMemset(device, 0, sizeof(host)));
 	DRIVER(p_cuModuleGetFunction(&function, module, name));
 	DRIVER(p_cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, args, NULL));
+}
+#endif
+
+static void launch(const char *name, unsigned blocks, unsigned threads, void **args)
+{
+	CUDA(cudaMemset(device, 0, sizeof(host)));
+	start(name, blocks, threads, args);
 	CUDA(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
 }
 
@@ -65,7 +103,7 @@ static void depth()
 	CHECK_EQ(host[0], 100);
 }
 
-static void copies()
+static void check_copies()
 {
 	void *args[] = {&device};
 
@@ -76,7 +114,7 @@ static void copies()
 		CHECK_EQ_AT(i, host[64 + i], i % 4 >= 2 ? 0 : i < 8 ? 0x11111112 : 10);
 }
 
-static void arguments()
+static void check_arguments()
 {
 	struct many many = {};
 	void *args[] = {&device, &many};
@@ -90,7 +128,7 @@ static void arguments()
 		CHECK_EQ_AT(i, host[i], 1 + 10 * (19 - i) + 300 + 1000);
 }
 
-static void questions()
+static void check_questions()
 {
 	void *args[] = {&device};
 
@@ -110,13 +148,12 @@ static void questions()
 int main()
 {
 	CUDA(cudaMalloc(&device, sizeof(host)));
-	DRIVER(p_cuModuleLoadData(&module, module_nested));
+	load();
 	order();
 	depth();
-	copies();
-	arguments();
-	questions();
-	DRIVER(p_cuModuleUnload(module));
+	check_copies();
+	check_arguments();
+	check_questions();
 	CUDA(cudaFree(device));
 	return 0;
 }

@@ -38,7 +38,8 @@ $(STATIC_DIR)/stripped/%: $(STATIC_DIR)/plain/%
 	$(Q)strip -o $@ $<
 
 # What `make test` runs; `make test-static-programs` runs all.
-STATIC_SOME := vector-add graph-copies two-files symbols managed-variables
+STATIC_SOME := vector-add graph-copies two-files symbols managed-variables \
+	nested-launches
 STATIC_SOME_BUILT := $(foreach kind,plain/13 plain/12 rdc/13,$(addprefix $(STATIC_DIR)/$(kind)/,$(STATIC_SOME)))
 STATIC_RUN := VCUDA_SOFTGPU_DEVICES=2 $(PROGRAMS_DIR)/run.sh -j2
 
