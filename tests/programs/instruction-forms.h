@@ -97,6 +97,10 @@ static const struct family families[] = {
 	{"vset.{u32,s32}.{u32,s32}." COMPARISONS, "w ww"},
 	{"v{add,sub,absdiff,min,max}{2,4}.{u32,s32}.{u32,s32}.s32{,.sat}", "w www"},
 	{"v{add,sub,absdiff,min,max}{2,4}.{u32,s32}.u32.u32.add", "w www"},
+	{"vavrg{2,4}.{u32,s32}.{u32,s32}.s32{,.sat}", "w www"},
+	{"vavrg{2,4}.u32.u32.u32.add", "w www"},
+	{"vmad.{u32,s32}.{u32,s32}.{u32,s32}{,.sat}{,.shr7,.shr15}", "w www"},
+	{"vmad.u32.u32.u32.po{,.sat}{,.shr7,.shr15}", "w www"},
 	{"vset{2,4}.{u32,s32}.{u32,s32}." COMPARISONS, "w www"},
 	/* Comparisons */
 	{"setp." COMPARISONS ".{u16,s16}", "p hh"},

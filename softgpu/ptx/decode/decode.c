@@ -58,6 +58,12 @@ static void parse_operand(struct ptx_build *b, struct ptx_operand *o, unsigned d
 		s->p++;
 		o->negated = true;
 	}
+	/* A register; a number has its sign itself. */
+	if (c == '-' && ptx_word_is(b->st.root, "vmad") && s->end - s->p > 1 &&
+		!(s->p[1] >= '0' && s->p[1] <= '9')) {
+		s->p++;
+		o->minus = true;
+	}
 	if (ptx_scan_word(s, &o->word)) {
 		o->kind = PTX_OPERAND_WORD;
 		if (s->p < s->end && *s->p == '.' && o->word.p[0] == '%') {
@@ -266,6 +272,9 @@ static const struct rule rules[] = {
 	{"vadd", ptx_decode_video, ""},
 	{"vadd2", ptx_decode_video, ""},
 	{"vadd4", ptx_decode_video, ""},
+	{"vavrg2", ptx_decode_video, ""},
+	{"vavrg4", ptx_decode_video, ""},
+	{"vmad", ptx_decode_video, ""},
 	{"vmax", ptx_decode_video, ""},
 	{"vmax2", ptx_decode_video, ""},
 	{"vmax4", ptx_decode_video, ""},

@@ -31,14 +31,14 @@ static unsigned part_of(struct ptx_build *b, const struct ptx_operand *o)
 /* vadd2 is `add` with two parts. */
 static struct video read_name(struct ptx_build *b)
 {
-	static const char *const names[] = {
-		"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset"};
+	static const char *const names[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl",
+		"vshr", "vset", "vavrg", "vmad"};
 	struct ptx_word name = b->st.root;
 	struct video v = {.parts = 1};
 
 	if (name.p[name.n - 1] == '2' || name.p[name.n - 1] == '4')
 		v.parts = (unsigned)(name.p[--name.n] - '0') & 7;
-	v.op = index_in(name, names, 8) & 7;
+	v.op = index_in(name, names, 10) & 15;
 	return v;
 }
 
@@ -62,6 +62,11 @@ static void read_mods(struct ptx_build *b, struct video *v)
 			else
 				v->b_signed = is_signed;
 			types++;
+		} else if (v->op == VIDEO_MAD && !strcmp(mod, "po")) {
+			v->plus_one = true;
+		} else if (v->op == VIDEO_MAD &&
+			   (!strcmp(mod, "shr7") || !strcmp(mod, "shr15"))) {
+			v->scale = mod[3] == '7' ? 7 : 15;
 		} else if (!strcmp(mod, "sat")) {
 			v->saturate = true;
 		} else if (!strcmp(mod, "wrap")) {
@@ -94,6 +99,11 @@ void ptx_decode_video(struct ptx_build *b)
 	v.d = part_of(b, ptx_arg(b, 0)) & 7;
 	v.a = part_of(b, ptx_arg(b, 1)) & 7;
 	v.b = part_of(b, ptx_arg(b, 2)) & 7;
+	if (v.op == VIDEO_MAD) {
+		v.second = VIDEO_PLUS;
+		v.minus_product = ptx_arg(b, 1)->minus != ptx_arg(b, 2)->minus;
+		v.minus_c = ptx_arg(b, 3)->minus;
+	}
 	if (v.d != VIDEO_ALL)
 		v.second = VIDEO_MERGE;
 	if (v.parts > 1 && (v.a || v.b || v.d))

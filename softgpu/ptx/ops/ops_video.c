@@ -59,18 +59,43 @@ static int64_t apply(const struct video *v, int64_t a, int64_t b)
 	case VIDEO_MAX: return a > b ? a : b;
 	case VIDEO_SHL: return shift_left(a, shift);
 	case VIDEO_SHR: return a >> shift;
+	case VIDEO_AVERAGE: return (a + b + (a + b >= 0)) >> 1;
 	default: return holds(v->compare, a, b);
 	}
+}
+
+/* a * b + c, of which c has the sign of what is computed; negated is one more than inverted. */
+static uint32_t multiply_add(const struct video *v, int64_t a, int64_t b, uint32_t c)
+{
+	const bool is_signed = v->a_signed || v->b_signed || v->minus_product || v->minus_c;
+	__int128 r = (__int128)a * b;
+	int64_t result;
+
+	if (v->minus_product)
+		r = ~r;
+	if (v->minus_c)
+		c = ~c;
+	r += (is_signed ? (__int128)(int32_t)c : (__int128)c) +
+	     (v->plus_one || v->minus_product || v->minus_c);
+	result = (int64_t)(r >> v->scale);
+	if (!v->saturate)
+		return (uint32_t)result;
+	if (!is_signed && (uint64_t)result > UINT32_MAX)
+		return UINT32_MAX;
+	return (uint32_t)clamp(result, 32, is_signed);
 }
 
 static uint32_t one(const struct video *v, uint32_t a, uint32_t b, uint32_t c)
 {
 	const unsigned shift = part_at[v->d].shift, bits = part_at[v->d].bits;
-	int64_t r = apply(v, part(a, part_at[v->a].shift, part_at[v->a].bits, v->a_signed),
-		part(b, part_at[v->b].shift, part_at[v->b].bits, v->b_signed));
+	const int64_t pa = part(a, part_at[v->a].shift, part_at[v->a].bits, v->a_signed);
+	const int64_t pb = part(b, part_at[v->b].shift, part_at[v->b].bits, v->b_signed);
+	int64_t r = apply(v, pa, pb);
 	const uint32_t mask = (uint32_t)(UINT64_MAX >> (64 - bits)) << shift;
 	const int64_t second = v->d_signed ? (int64_t)(int32_t)c : (int64_t)c;
 
+	if (v->op == VIDEO_MAD)
+		return multiply_add(v, pa, pb, c);
 	if (v->saturate)
 		r = clamp(r, bits, v->d_signed);
 	switch (v->second) {

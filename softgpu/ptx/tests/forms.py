@@ -17,7 +17,7 @@ import tempfile
 UNSERVED = (
     "mma.sp", "mma.sync.aligned.m8n8k4.row.row.", "mma.sync.aligned.m8n8k4.row.col.f16.",
     "mma.sync.aligned.m8n8k4.row.col.f32.", "mma.sync.aligned.m8n8k4.col.",
-    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64.r", "vmad.", "vavrg2.", "vavrg4.", "multimem.",
+    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64.r", "multimem.",
     "istypep.", "fma.rn.oob", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col",
     "cp.async.bulk.tensor.4d.shared::cluster.global.im2col",
     "cp.async.bulk.tensor.5d.shared::cluster.global.im2col",

@@ -128,6 +128,15 @@ static const struct row integers[] = {
 
 /* A register of which a part is taken has a name with %. */
 static const struct row videos[] = {
+	{'w', "vavrg2.s32.s32.s32 d32, a32, b32, c32;", 0x0003fffd, 0x0004fffe, 0, 0x0004fffd},
+	{'w', "vavrg4.u32.u32.u32 d32, a32, b32, c32;", 0xff000102, 0xff010204, 0, 0xff010203},
+	{'w', "vavrg4.u32.u32.u32.add d32, a32, b32, c32;", 0x00000102, 0x00000204, 100, 105},
+	{'w', "vmad.u32.u32.u32 d32, a32, b32, c32;", 0xffffffff, 2, 5, 3},
+	{'w', "vmad.u32.u32.u32.sat d32, a32, b32, c32;", 0xffffffff, 2, 5, 0xffffffff},
+	{'w', "vmad.s32.s32.u32.sat d32, -a32, b32, c32;", 0xffffffff, 7, 0xfffffffe, 5},
+	{'w', "vmad.s32.s32.u32.sat d32, a32, b32, -c32;", 0xffffffff, 7, 0xfffffffe,
+		0xfffffffb},
+	{'w', "vmad.u32.u32.u32.po.shr7 d32, a32, b32, c32;", 127, 2, 1, 2},
 	{'w', "vadd.s32.s32.u32.sat d32, a32, b32;", 0x7fffffff, 1, 0, 0x7fffffff},
 	{'w', "vadd.u32.u32.u32.add d32, a32, b32, c32;", 5, 6, 100, 111},
 	{'w', "vsub.s32.u32.u32.min d32, a32, b32, c32;", 1, 5, 0xfffffff0, 0xfffffff0},
