@@ -77,6 +77,15 @@ static void legacy()
 	CUDA_IS(cudaErrorStreamCaptureInvalidated, cudaMemsetAsync(NULL, 0, 4, stream));
 	ends(stream, cudaErrorStreamCaptureInvalidated);
 
+	/* What captured ends with its stream, whatever was put on it before. */
+	CUDA(cudaStreamCreate(&stream));
+	CUDA(cudaMemsetAsync(data, 0, 4, stream));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+	CUDA(cudaMemsetAsync(data, 1, 4, stream));
+	CUDA(cudaStreamDestroy(stream));
+	CUDA(cudaMemsetAsync(data, 2, 4, 0));
+	CUDA(cudaStreamSynchronize(0));
+
 	/* A stream that waits for nobody lets the legacy stream alone. */
 	stream = capturing(cudaStreamCaptureModeRelaxed);
 	CUDA(cudaStreamGetFlags(0, &flags));

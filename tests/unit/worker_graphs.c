@@ -346,8 +346,9 @@ static void memory_goes_while_a_stream_captures(void **state)
 
 static void a_capture_ends_with_its_stream(void **state)
 {
-	struct wire_vcudaStreamCreate create = {
-		.stream = STREAM, .flags = CU_STREAM_NON_BLOCKING};
+	struct wire_vcudaStreamCreate create = {.stream = STREAM};
+	struct wire_vcudaFill fill = {
+		.dst = MEMORY, .element = 1, .width = 1 << 20, .height = 1, .stream = STREAM};
 	struct wire_vcudaCaptureBegin begin = {.stream = STREAM,
 		.graph = GRAPH,
 		.after = {sizeof(struct wire_vcudaCaptureBegin), 0}};
@@ -357,11 +358,16 @@ static void a_capture_ends_with_its_stream(void **state)
 
 	(void)state;
 	peer_start(&p);
+	map_memory(&p);
 	CALL_IS(OP_vcudaStreamCreate, create, CUDA_SUCCESS);
+	CALL_IS(OP_vcudaFill, fill, CUDA_SUCCESS);
 	CALL_IS(OP_vcudaCaptureBegin, begin, CUDA_SUCCESS);
 	CALL_IS(OP_vcudaGraphList, list, CUDA_SUCCESS);
+	CALL_IS(OP_vcudaFill, fill, CUDA_SUCCESS); /* a node */
 	CALL_IS(OP_vcudaStreamDestroy, gone, CUDA_SUCCESS);
 	CALL_IS(OP_vcudaGraphList, list, CUDA_ERROR_INVALID_HANDLE);
+	fill.stream = 0;
+	CALL_IS(OP_vcudaFill, fill, CUDA_SUCCESS); /* the legacy stream is free again */
 	expect_alive(&p);
 	peer_stop(&p);
 }

@@ -93,8 +93,8 @@ CUresult serve_vcudaStreamDestroy(struct worker *w, struct request *r)
 		return r->refused;
 	worker_unbind(w, r, req->stream, KIND_CUstream);
 	/* Its work goes on after the name is gone, and what waits for the context waits for it
-	 * too: the stream itself goes when it is done. */
-	if (stream->work != stream->clean) {
+	 * too: the stream itself goes when it is done. A capture ends with its stream. */
+	if (stream->work != stream->clean && !capture_of(w, stream)) {
 		p = fence_new(w, PENDING_STREAM, stream->context);
 		if (p && !fence_stream(w, p, stream)) {
 			p->stream = stream;
