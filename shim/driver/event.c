@@ -35,11 +35,11 @@ CUresult hand_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	struct event *event;
 	CUresult status;
 
+	if (!context_current())
+		return context_missing();
 	if (!phEvent || Flags & ~EVENT_FLAGS ||
 		(Flags & CU_EVENT_INTERPROCESS && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!context_current())
-		return CUDA_ERROR_INVALID_CONTEXT;
 	event = calloc(1, sizeof(*event));
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -157,11 +157,12 @@ CUresult hand_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
 	struct event *event = event_of(hEvent);
 	struct wire_cuStreamWaitEvent *body;
 	struct shim_call call;
+	uint64_t number;
 
 	if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!event)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return stream_plain(hStream, &number) ?: CUDA_ERROR_INVALID_HANDLE;
 	if (Flags && !event_captures(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	body = shim_begin(&call, OP_cuStreamWaitEvent, sizeof(*body));
@@ -181,6 +182,8 @@ CUresult event_record_context(struct context *context, CUevent hEvent)
 	struct shim_call call;
 	CUresult status;
 
+	if (!atomic_load(&context->live))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	/* A green context's may be the primary context's. */
 	if (!event || (event->context != context &&
 			      !(context->green && event->context->home == context->home)))
@@ -217,6 +220,8 @@ CUresult event_await_context(struct context *context, CUevent hEvent)
 	struct shim_call call;
 	CUresult status;
 
+	if (!atomic_load(&context->live))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	status = capture_refuse_context(context);
 	if (!status && !event)
 		status = CUDA_ERROR_INVALID_HANDLE;

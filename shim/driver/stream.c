@@ -111,7 +111,7 @@ static CUresult stream_resolve(CUstream stream, uint64_t *number, struct stream 
 	*number = 0;
 	*found = NULL;
 	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return context_missing();
 	if (!handle || stream == CU_STREAM_LEGACY)
 		return CUDA_SUCCESS;
 	if (stream == CU_STREAM_PER_THREAD) {
@@ -335,8 +335,11 @@ CUresult hand_cuStreamDestroy_v2(CUstream hStream)
 {
 	struct stream *stream = shim_object_of((uint64_t)(uintptr_t)hStream, KIND_CUstream);
 
+	uint64_t number;
+
 	if (hStream == CU_STREAM_LEGACY)
-		return capture_node(hStream) ?: CUDA_ERROR_INVALID_HANDLE;
+		return stream_plain(hStream, &number)
+			       ?: capture_node(hStream) ?: CUDA_ERROR_INVALID_HANDLE;
 	return stream ? stream_destroy(stream) : CUDA_ERROR_INVALID_HANDLE;
 }
 
