@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/probe/library.h"
+#include "gpu-agent/worker/beside.h"
 #include "gpu-agent/worker/closing.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
@@ -418,7 +419,7 @@ static void loop_listen(struct worker *w, uint64_t now)
  * awaited, the naps grow from 20 us to 1 ms, so that a long kernel costs little of a core. */
 static void loop_sleep(struct worker *w, uint64_t idle_ns)
 {
-	struct pollfd fds[4] = {0};
+	struct pollfd fds[5] = {0};
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = link_wake_at(w->link), now = wait_now();
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
@@ -438,6 +439,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	fds[2].events = POLLIN;
 	fds[3].fd = w->callbacks.wake;
 	fds[3].events = POLLIN;
+	fds[4].fd = beside_wake();
+	fds[4].events = POLLIN;
 	if (gpu) {
 		uint64_t nap = idle_ns / 8;
 
@@ -453,7 +456,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		timeout.tv_nsec = (long)(wake - now);
 	}
 	if (!stripe || stripe_sleep(stripe))
-		ppoll(fds, 4, &timeout, NULL);
+		ppoll(fds, 5, &timeout, NULL);
 	if (stripe)
 		stripe_awake(stripe);
 	if (fds[2].revents)
@@ -476,6 +479,7 @@ void loop_run(struct worker *w)
 		if (w->mirror.tag >= 0)
 			progress |= mirror_poll(w);
 		progress |= callback_poll(w);
+		progress |= beside_poll(w);
 		if (w->stripe_count)
 			stripes_reap(w);
 		watchdog_leave(w);

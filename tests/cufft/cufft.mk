@@ -13,7 +13,7 @@ $$(BUILD)/cufft/$(1)/%: tests/cufft/%.c tests/cufft/check.h tests/die.h \
 	$$(Q)$$(CC) -std=gnu17 -O2 -g $$(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
 		-isystem $$(CUDA$(1))/include -isystem $$(CACHE)/cufft-$(2) -o $$@ $$< \
 		-L$$(CUDA$(1))/lib -l:libcudart.so.$(1) $$(OBJ)/link/libcufft.so.$(2) \
-		-Wl,--allow-shlib-undefined -lm
+		-Wl,--allow-shlib-undefined -lm -pthread
 endef
 $(eval $(call cufft_test,12,11))
 $(eval $(call cufft_test,13,12))

@@ -2,14 +2,16 @@
  *
  * The frames of cuFFT: what prepares a plan, gives it a number, runs and ends it.
  */
-#include <string.h>
+#include <stdlib.h>
 
+#include "gpu-agent/worker/beside.h"
 #include "gpu-agent/worker/libraries/cufft/plan.h"
+#include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/warm.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* The program's plans by number; NULL: there is none of it. */
-static struct fft_plan *named[CUFFT_PLANS + 1];
+static struct cufft_plan *named[CUFFT_PLANS + 1];
 
 void cufft_warm(const struct worker *w, uint32_t major)
 {
@@ -18,10 +20,11 @@ void cufft_warm(const struct worker *w, uint32_t major)
 
 void cufft_forget(uint16_t context)
 {
+	beside_forget(context);
 	for (int i = 0; i <= CUFFT_PLANS; i++)
 		if (named[i] && named[i]->context == context)
 			named[i] = NULL;
-	fft_plans_forget(context);
+	cufft_plans_forget(context);
 }
 
 static bool content_valid(const struct cufft_content *c)
@@ -40,12 +43,84 @@ static const struct cufft_library *content_library(
 	return NULL;
 }
 
+/* A plan that is being made beside the loop, and the call that waits for it. */
+struct making {
+	struct beside_job job;
+	const struct cufft_library *library;
+	struct cufft_content content;
+	struct cufft_plan *plan;
+	int status;
+	uint16_t tag;
+};
+
+static void making_run(struct beside_job *job)
+{
+	struct making *m = (struct making *)job;
+
+	m->plan = cufft_plan_make(m->library, &m->content, &m->status);
+}
+
+static void making_drop(struct beside_job *job)
+{
+	struct making *m = (struct making *)job;
+
+	if (m->plan)
+		cufft_plan_drop(m->plan);
+}
+
+static void making_done(struct worker *w, struct beside_job *job)
+{
+	struct making *m = (struct making *)job;
+	struct wire_cufftXtGetSizeMany_reply answer = {.plain.status = (uint32_t)m->status};
+
+	if (!job->dropped && m->plan) {
+		answer.bytes = m->plan->bytes;
+		cufft_plan_keep(w, job->context, m->plan);
+	}
+	if (!library_lasting(&cufft_plain.statuses, m->status))
+		answer.plain.flags |= LIBRARY_PASSING;
+	reply_send(w, m->tag, job->dropped ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS, &answer,
+		sizeof(answer));
+	free(m);
+}
+
+/* True: its end answers. */
+static bool making_start(struct worker *w, struct request *r, const struct cufft_library *l,
+	const struct cufft_content *c)
+{
+	struct making *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return false;
+	m->job = (struct beside_job){
+		.run = making_run, .done = making_done, .drop = making_drop};
+	m->library = l;
+	m->content = *c;
+	m->tag = r->header.tag;
+	r->later = beside_start(w, &m->job, r->header.context);
+	if (!r->later)
+		free(m);
+	return r->later;
+}
+
+static struct cufft_plan *plan_get(struct worker *w, const struct request *r,
+	const struct cufft_library *l, const struct cufft_content *c, int *status)
+{
+	struct cufft_plan *plan = cufft_plan_find(r->header.context, c);
+
+	*status = CUFFT_SUCCESS;
+	if (plan)
+		return plan;
+	plan = cufft_plan_make(l, c, status);
+	return plan ? cufft_plan_keep(w, r->header.context, plan) : NULL;
+}
+
 CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 {
 	const struct wire_cufftXtGetSizeMany *body = (const void *)r->body;
 	struct wire_cufftXtGetSizeMany_reply *answer = (void *)r->answer;
 	const struct cufft_library *l = content_library(w, r, &body->content);
-	const struct fft_plan *plan;
+	const struct cufft_plan *plan;
 	size_t bytes = 0;
 	int status;
 
@@ -53,12 +128,16 @@ CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 		return r->refused;
 	switch (body->what) {
 	case CUFFT_WHAT_PLAN:
-		plan = fft_plan_get(w, r, l, &body->content, &status);
+		if (!cufft_plan_find(r->header.context, &body->content) &&
+			making_start(w, r, l, &body->content))
+			return CUDA_SUCCESS;
+		plan = plan_get(w, r, l, &body->content, &status);
 		bytes = plan ? plan->bytes : 0;
 		break;
 	case CUFFT_WHAT_SIZE:
 	case CUFFT_WHAT_ESTIMATE:
-		status = fft_size(l, &body->content, body->what == CUFFT_WHAT_ESTIMATE, &bytes);
+		status = cufft_size(
+			l, &body->content, body->what == CUFFT_WHAT_ESTIMATE, &bytes);
 		break;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -70,14 +149,14 @@ CUresult serve_cufftXtMakePlanMany(struct worker *w, struct request *r)
 {
 	const struct wire_cufftXtMakePlanMany *body = (const void *)r->body;
 	const struct cufft_library *l = content_library(w, r, &body->content);
-	struct fft_plan *plan;
+	struct cufft_plan *plan;
 	int status;
 
 	if (!l)
 		return r->refused;
 	if (body->plan < 1 || body->plan > CUFFT_PLANS || named[body->plan])
 		return CUDA_ERROR_INVALID_VALUE;
-	plan = fft_plan_get(w, r, l, &body->content, &status);
+	plan = plan_get(w, r, l, &body->content, &status);
 	if (plan) {
 		plan->names++;
 		named[body->plan] = plan;
@@ -95,12 +174,12 @@ CUresult serve_cufftDestroy(struct worker *w, struct request *r)
 	if (named[body->plan]) {
 		named[body->plan]->names--;
 		named[body->plan] = NULL;
-		fft_plans_trim(w);
+		cufft_plans_trim(w);
 	}
 	return CUDA_SUCCESS;
 }
 
-static int plan_set(struct fft_plan *p, CUstream stream, CUdeviceptr area)
+static int plan_set(struct cufft_plan *p, CUstream stream, CUdeviceptr area)
 {
 	int status = CUFFT_SUCCESS;
 
@@ -125,7 +204,7 @@ static int plan_set(struct fft_plan *p, CUstream stream, CUdeviceptr area)
 	case CUFFT_##LETTERS:                                                                  \
 		return l->cufftExec##LETTERS ? l->cufftExec##LETTERS(p->handle, in, out)       \
 					     : CUFFT_NOT_SUPPORTED
-static int plan_exec(const struct fft_plan *p, const struct wire_cufftXtExec *body)
+static int plan_exec(const struct cufft_plan *p, const struct wire_cufftXtExec *body)
 {
 	const struct cufft_library *l = p->library;
 	void *in = (void *)(uintptr_t)body->input, *out = (void *)(uintptr_t)body->output;
@@ -147,7 +226,7 @@ CUresult serve_cufftXtExec(struct worker *w, struct request *r)
 {
 	const struct wire_cufftXtExec *body = (const void *)r->body;
 	CUstream stream = worker_stream(w, r, body->stream);
-	struct fft_plan *p =
+	struct cufft_plan *p =
 		body->plan >= 1 && body->plan <= CUFFT_PLANS ? named[body->plan] : NULL;
 	int status;
 

@@ -13,7 +13,7 @@
 
 #define SPARE 32 /* plans that no number stands for: what a program makes again */
 
-static struct fft_plan *plans;
+static struct cufft_plan *plans;
 static uint64_t clock_ticks;
 
 /* The lists, as the library takes them: of int or of long long. */
@@ -112,7 +112,7 @@ static int plan_create(
 	return status;
 }
 
-int fft_size(const struct cufft_library *l, const struct cufft_content *c, bool estimate,
+int cufft_size(const struct cufft_library *l, const struct cufft_content *c, bool estimate,
 	size_t *bytes)
 {
 	cufftHandle plan;
@@ -128,42 +128,63 @@ int fft_size(const struct cufft_library *l, const struct cufft_content *c, bool 
 	return status;
 }
 
-struct fft_plan *fft_plan_get(struct worker *w, const struct request *r,
+struct cufft_plan *cufft_plan_find(uint16_t context, const struct cufft_content *c)
+{
+	struct cufft_plan *p = plans;
+
+	while (p && (p->context != context || memcmp(&p->content, c, sizeof(*c))))
+		p = p->next;
+	if (p)
+		p->used = ++clock_ticks;
+	return p;
+}
+
+struct cufft_plan *cufft_plan_make(
 	const struct cufft_library *l, const struct cufft_content *c, int *status)
 {
-	struct fft_plan *p;
+	struct cufft_plan *p = calloc(1, sizeof(*p));
 
-	for (p = plans; p; p = p->next)
-		if (p->context == r->header.context && !memcmp(&p->content, c, sizeof(*c)))
-			break;
-	*status = CUFFT_SUCCESS;
-	if (!p) {
-		p = calloc(1, sizeof(*p));
-		*status = p ? plan_create(l, c, &p->handle) : CUFFT_ALLOC_FAILED;
-		if (*status) {
-			free(p);
-			return NULL;
-		}
+	*status = p ? plan_create(l, c, &p->handle) : CUFFT_ALLOC_FAILED;
+	if (!*status) {
 		*status = plan_make(l, p->handle, c, &p->bytes);
-		if (*status) {
+		if (*status)
 			l->cufftDestroy(p->handle);
-			free(p);
-			return NULL;
-		}
-		p->library = l;
-		p->content = *c;
-		p->context = r->header.context;
-		p->next = plans;
-		plans = p;
 	}
-	p->used = ++clock_ticks;
-	fft_plans_trim(w);
+	if (*status) {
+		free(p);
+		return NULL;
+	}
+	p->library = l;
+	p->content = *c;
 	return p;
+}
+
+void cufft_plan_drop(struct cufft_plan *made)
+{
+	made->library->cufftDestroy(made->handle);
+	free(made);
+}
+
+struct cufft_plan *cufft_plan_keep(struct worker *w, uint16_t context, struct cufft_plan *made)
+{
+	struct cufft_plan *other = cufft_plan_find(context, &made->content);
+
+	/* Two threads may have asked for it. */
+	if (other) {
+		cufft_plan_drop(made);
+		return other;
+	}
+	made->context = context;
+	made->used = ++clock_ticks;
+	made->next = plans;
+	plans = made;
+	cufft_plans_trim(w);
+	return made;
 }
 
 static CUresult plan_end(struct worker *w, void *object)
 {
-	struct fft_plan *p = object;
+	struct cufft_plan *p = object;
 	CUresult status = worker_use(w, p->context);
 
 	if (!status)
@@ -173,12 +194,12 @@ static CUresult plan_end(struct worker *w, void *object)
 	return status;
 }
 
-void fft_plans_trim(struct worker *w)
+void cufft_plans_trim(struct worker *w)
 {
-	struct fft_plan **oldest = NULL, *p;
+	struct cufft_plan **oldest = NULL, *p;
 	unsigned spare = 0;
 
-	for (struct fft_plan **at = &plans; *at; at = &(*at)->next) {
+	for (struct cufft_plan **at = &plans; *at; at = &(*at)->next) {
 		if ((*at)->names)
 			continue;
 		spare++;
@@ -192,19 +213,18 @@ void fft_plans_trim(struct worker *w)
 	closing_do(w, plan_end, p);
 }
 
-void fft_plans_forget(uint16_t context)
+void cufft_plans_forget(uint16_t context)
 {
-	struct fft_plan **at = &plans;
+	struct cufft_plan **at = &plans;
 
 	while (*at) {
-		struct fft_plan *p = *at;
+		struct cufft_plan *p = *at;
 
 		if (p->context != context) {
 			at = &p->next;
 			continue;
 		}
 		*at = p->next;
-		p->library->cufftDestroy(p->handle);
-		free(p);
+		cufft_plan_drop(p);
 	}
 }

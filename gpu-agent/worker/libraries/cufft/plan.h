@@ -10,8 +10,8 @@
 #include "gpu-agent/generated/cufft_library.h"
 #include "gpu-agent/worker/libraries/common/plain.h"
 
-struct fft_plan {
-	struct fft_plan *next;
+struct cufft_plan {
+	struct cufft_plan *next;
 	const struct cufft_library *library;
 	struct cufft_content content;
 	size_t bytes; /* of the work area that it needs */
@@ -24,16 +24,22 @@ struct fft_plan {
 	bool stream_set;
 };
 
-/* The plan of that content in the request's context, made if there is none; NULL: the library's
- * status says why. The context is current. */
-struct fft_plan *fft_plan_get(struct worker *w, const struct request *r,
+/* The plan of that content in the context; NULL: there is none. */
+struct cufft_plan *cufft_plan_find(uint16_t context, const struct cufft_content *content);
+/* A plan of the library's, not kept yet; the context is current. May run on any thread. NULL:
+ * the library's status says why. */
+struct cufft_plan *cufft_plan_make(
 	const struct cufft_library *library, const struct cufft_content *content, int *status);
+/* Keeps one that was made; the plan that is kept for the content from now on. */
+struct cufft_plan *cufft_plan_keep(struct worker *w, uint16_t context, struct cufft_plan *made);
+/* What was made and is not kept, in its context. */
+void cufft_plan_drop(struct cufft_plan *made);
 /* The library's number for what only asks. */
-int fft_size(const struct cufft_library *library, const struct cufft_content *content,
+int cufft_size(const struct cufft_library *library, const struct cufft_content *content,
 	bool estimate, size_t *bytes);
 /* Destroys what no number stands for and was not used lately. */
-void fft_plans_trim(struct worker *w);
+void cufft_plans_trim(struct worker *w);
 /* Those of a context that is going, and current. */
-void fft_plans_forget(uint16_t context);
+void cufft_plans_forget(uint16_t context);
 
 #endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Jobs beside the loop: what a library prepares for long, and may wait for the GPU with, runs
+ * on a thread of its own, so that the session's other streams and threads go on.
+ */
+#ifndef VCUDA_GPU_AGENT_WORKER_BESIDE_H
+#define VCUDA_GPU_AGENT_WORKER_BESIDE_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker;
+
+#define BESIDE_JOBS                                                                            \
+	8 /* at once: one for each thread of a program, and no more for a hostile one */
+
+struct beside_job {
+	/* On the thread, in the context; it touches nothing of the loop's. */
+	void (*run)(struct beside_job *job);
+	/* On the loop, when there is room for an answer; it frees the job. */
+	void (*done)(struct worker *w, struct beside_job *job);
+	/* On the loop, in the context, which is going: gives back what `run` made. Then `done`.
+	 */
+	void (*drop)(struct beside_job *job);
+	uint16_t context;
+	bool dropped;
+	/* The rest is beside.c's. */
+	const struct worker *w;
+	CUcontext current;
+	pthread_t thread;
+	_Atomic bool ended;
+	struct beside_job *next;
+};
+
+/* Starts it in the context of that number. False: there are as many as there may be, or no
+ * thread is to be had, and the caller does it itself. */
+bool beside_start(struct worker *w, struct beside_job *job, uint16_t context);
+/* What has ended is told; true: something was. */
+bool beside_poll(struct worker *w);
+/* Waits for the jobs of a context that is going, and current, and drops them. */
+void beside_forget(uint16_t context);
+/* A descriptor that is readable when a job has ended; -1: there was never one. */
+int beside_wake(void);
+
+#endif
