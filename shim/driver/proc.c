@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/driver/static_runtime.h"
 #include "shim/generated/cuda_hand.h"
 
 CUresult hand_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
@@ -55,13 +56,31 @@ static bool nvidias(const char *path)
 	return !strncmp(name, "libnv", 5) || !strncmp(name, "libcu", 5);
 }
 
+static void tell_static(const char *who, const char *file)
+{
+	struct static_runtime runtime;
+	char version[32] = "";
+	int n = 0;
+
+	if (static_runtime_read(file, &runtime))
+		n = snprintf(version, sizeof(version), " of CUDA %u", runtime.major);
+	if (n && runtime.minor_known)
+		snprintf(version + n, sizeof(version) - (size_t)n, ".%u", runtime.minor);
+	dprintf(STDERR_FILENO,
+		"vcuda: %s is linked with the static runtime%s, %s; rebuild with "
+		"-cudart shared%s\n",
+		who, version,
+		n && runtime.major < 12 ? "which is too old" : "stripped of its symbols",
+		n && runtime.major < 12 ? " and CUDA 12 or 13" : ", or do not strip it");
+}
+
 /* The tables are asked for by a statically linked CUDA runtime only: ours needs none, and the
  * loader guard redirects the others where it finds their symbols. So this is one that cannot
  * work, and its user must learn why: the one line that is printed without being asked for. */
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	static int logged_once;
-	const char *who = program_invocation_name;
+	const char *who = program_invocation_name, *file = "/proc/self/exe";
 	Dl_info caller;
 
 	if (!ppExportTable || !pExportTableId)
@@ -71,11 +90,8 @@ CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExport
 	 * library of its own (NVIDIA's cuBLAS brings such a runtime). */
 	if (dladdr(__builtin_return_address(0), &caller) && caller.dli_fname &&
 		caller.dli_fname[0] == '/')
-		who = caller.dli_fname;
+		who = file = caller.dli_fname;
 	if (!nvidias(who) && !__atomic_exchange_n(&logged_once, 1, __ATOMIC_RELAXED))
-		dprintf(STDERR_FILENO,
-			"vcuda: %s is linked with a static CUDA runtime; rebuild with "
-			"-cudart shared\n",
-			who);
+		tell_static(who, file);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
