@@ -142,17 +142,19 @@ for name in "${names[@]}"; do
 done
 [ ${#chosen[@]} -gt 0 ] || die "no programs in $programs"
 
-# Takes all of the device's memory, so nothing runs beside it.
-alone=error-memory
+# They take all of the device's memory, so nothing runs beside them.
+alone() { # "ABI NAME"
+	case ${1#* } in error-memory | memory-full | memory-fragments) ;; *) false ;; esac
+}
 
 for one in "${chosen[@]}"; do
-	[ "${one#* }" != $alone ] || wait
+	! alone "$one" || wait
 	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
 		wait -n
 	done
 	# shellcheck disable=SC2086 # two words on purpose
 	run_one $one 2>/dev/null &
-	[ "${one#* }" != $alone ] || wait
+	! alone "$one" || wait
 done
 wait
 

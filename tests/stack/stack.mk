@@ -28,7 +28,7 @@ $(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.s
 # Of the others' programs.
 STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers contexts \
-	virtual-memory memory-full error-memory)
+	virtual-memory memory-full memory-fragments error-memory)
 
 .PHONY: test-stack stack-programs
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \

@@ -45,7 +45,7 @@ def test_a_pod_sees_a_gpu_of_its_limit_and_no_byte_beyond_it():
 def test_a_limit_is_a_smaller_card():
     """Programs that fill the device, free, and go on, do so within a limit."""
     with stack(sidecar=["--vram-limit", "256Mi"]) as s:
-        for name in "memory-full", "error-memory":
+        for name in "memory-full", "error-memory", "memory-fragments":
             App(socket=s.sidecar.socket,
                 program=os.path.join(BUILD, "programs", "13", name)).right(60)
 
