@@ -44,7 +44,7 @@ def wrap(head, items, tail, indent="\t\t", separator=","):
 
 
 def row(macro, *items):
-    """MACRO(ITEM, …), broken behind commas."""
+    """MACRO(ITEM, …), broken behind commas, and where that is not enough behind ?: too."""
     lines, line = [], ""
     for piece in (f"{macro}(" + ", ".join(items) + ")").split(", "):
         if line and columns(f"{line}, {piece},") > WIDTH:
@@ -52,7 +52,8 @@ def row(macro, *items):
             line = "\t" + piece
         else:
             line += (", " if line else "") + piece
-    return "\n".join(lines + [line])
+    return "\n".join(one if columns(one) <= WIDTH else one.replace(" ?: ", " ?:\n\t")
+                     for one in lines + [line])
 
 
 def grouped(items):

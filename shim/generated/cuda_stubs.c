@@ -1609,13 +1609,15 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream), cuStreamQuery,
 	hand_cuStreamQuery, (CUstream hStream), (hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamQuery_ptsz, hand_cuStreamQuery, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, capture_never(hStream) ?: capture_elsewhere(hStream),
 	cuStreamSynchronize, hand_cuStreamSynchronize, (CUstream hStream), (hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuStreamSynchronize_ptsz, hand_cuStreamSynchronize, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuEventRecord, hand_cuEventRecord,
@@ -1677,7 +1679,8 @@ STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamWriteValue32, hand_cuStreamWriteValue32, (CUstream stream, CUdeviceptr addr,
 	cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
-	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWriteValue32_ptsz, hand_cuStreamWriteValue32, (CUstream stream,
 	CUdeviceptr addr, cuuint32_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
@@ -1685,7 +1688,8 @@ STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamWaitValue32, hand_cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr,
 	cuuint32_t value, unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
-	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWaitValue32_ptsz, hand_cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr,
 	cuuint32_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
 	value, flags));
@@ -1693,7 +1697,8 @@ STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamWriteValue64, hand_cuStreamWriteValue64, (CUstream stream, CUdeviceptr addr,
 	cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
-	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWriteValue64_ptsz, hand_cuStreamWriteValue64, (CUstream stream,
 	CUdeviceptr addr, cuuint64_t value, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, addr, value, flags));
@@ -1701,7 +1706,8 @@ STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	cuStreamWaitValue64, hand_cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr,
 	cuuint64_t value, unsigned int flags), (stream, addr, value, flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
-	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamWaitValue64_ptsz, hand_cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr,
 	cuuint64_t value, unsigned int flags), (stream ? stream : CU_STREAM_PER_THREAD, addr,
 	value, flags));
@@ -1710,7 +1716,8 @@ STUB_STREAM(ready, stream, capture_never(stream) ?: capture_elsewhere(stream),
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags), (stream, count, paramArray,
 	flags));
 STUB_STREAM(ready, stream ? stream : CU_STREAM_PER_THREAD,
-	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
+	capture_never(stream ? stream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(stream ? stream : CU_STREAM_PER_THREAD),
 	cuStreamBatchMemOp_ptsz, hand_cuStreamBatchMemOp, (CUstream stream, unsigned int count,
 	CUstreamBatchMemOpParams *paramArray, unsigned int flags),
 	(stream ? stream : CU_STREAM_PER_THREAD, count, paramArray, flags));
@@ -1949,7 +1956,8 @@ STUB_STREAM(ready, dstStream, capture_node(dstStream) ?: capture_node(srcStream)
 	cuStreamCopyAttributes, send_cuStreamCopyAttributes, (CUstream dstStream,
 	CUstream srcStream), (dstStream, srcStream));
 STUB_STREAM(ready, dstStream ? dstStream : CU_STREAM_PER_THREAD,
-	capture_node(dstStream ? dstStream : CU_STREAM_PER_THREAD) ?: capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
+	capture_node(dstStream ? dstStream : CU_STREAM_PER_THREAD) ?:
+	capture_node(srcStream ? srcStream : CU_STREAM_PER_THREAD),
 	cuStreamCopyAttributes_ptsz, send_cuStreamCopyAttributes, (CUstream dstStream,
 	CUstream srcStream), (dstStream ? dstStream : CU_STREAM_PER_THREAD,
 	srcStream ? srcStream : CU_STREAM_PER_THREAD));
@@ -1976,21 +1984,24 @@ STUB(ready, cuGraphInstantiate_v2, hand_cuGraphInstantiate_v2, (CUgraphExec *phG
 STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream), cuMemFreeAsync,
 	hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemFreeAsync_ptsz, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream),
 	cuMemAllocAsync, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
 	CUstream hStream), (dptr, bytesize, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemAllocAsync_ptsz, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
 	CUstream hStream), (dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream),
 	cuMemAllocFromPoolAsync, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?: capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
+	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemAllocFromPoolAsync_ptsz, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
