@@ -233,8 +233,7 @@ STUB(ready, cuModuleLoadDataEx, hand_cuModuleLoadDataEx, (CUmodule *module, cons
 	numOptions, options, optionValues));
 STUB(ready, cuModuleLoadFatBinary, hand_cuModuleLoadFatBinary, (CUmodule *module,
 	const void *fatCubin), (module, fatCubin));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuModuleUnload, hand_cuModuleUnload,
-	(CUmodule hmod), (hmod));
+STUB(ready, cuModuleUnload, hand_cuModuleUnload, (CUmodule hmod), (hmod));
 STUB(lasting, cuModuleGetLoadingMode, hand_cuModuleGetLoadingMode, (CUmoduleLoadingMode *mode),
 	(mode));
 STUB(ready, cuModuleGetFunction, hand_cuModuleGetFunction, (CUfunction *hfunc, CUmodule hmod,
@@ -272,8 +271,7 @@ STUB(ready, cuLibraryLoadFromFile, hand_cuLibraryLoadFromFile, (CUlibrary *libra
 	unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
 	unsigned int numLibraryOptions), (library, fileName, jitOptions, jitOptionsValues,
 	numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions));
-STUB_CAPTURED(ready, capture_unsafe_slow(), cuLibraryUnload, hand_cuLibraryUnload,
-	(CUlibrary library), (library));
+STUB(ready, cuLibraryUnload, hand_cuLibraryUnload, (CUlibrary library), (library));
 STUB(ready, cuLibraryGetKernel, hand_cuLibraryGetKernel, (CUkernel *pKernel, CUlibrary library,
 	const char *name), (pKernel, library, name));
 STUB(ready, cuLibraryGetKernelCount, hand_cuLibraryGetKernelCount, (unsigned int *count,
@@ -1089,8 +1087,8 @@ STUB(lasting, cuDeviceCanAccessPeer, hand_cuDeviceCanAccessPeer, (int *canAccess
 	CUdevice dev, CUdevice peerDev), (canAccessPeer, dev, peerDev));
 STUB(current, cuCtxEnablePeerAccess, hand_cuCtxEnablePeerAccess, (CUcontext peerContext,
 	unsigned int Flags), (peerContext, Flags));
-STUB(current, cuCtxDisablePeerAccess, hand_cuCtxDisablePeerAccess, (CUcontext peerContext),
-	(peerContext));
+STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxDisablePeerAccess,
+	hand_cuCtxDisablePeerAccess, (CUcontext peerContext), (peerContext));
 STUB(lasting, cuDeviceGetP2PAttribute, hand_cuDeviceGetP2PAttribute, (int *value,
 	CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice), (value, attrib,
 	srcDevice, dstDevice));
@@ -1415,12 +1413,12 @@ STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyPeer_ptds, ha
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
 	ByteCount, CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyPeerAsync, hand_cuMemcpyPeerAsync,
+STUB_STREAM(ready, hStream, capture_never(hStream), cuMemcpyPeerAsync, hand_cuMemcpyPeerAsync,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount, CUstream hStream), (dstDevice, dstContext,
 	srcDevice, srcContext, ByteCount, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyPeerAsync_ptsz,
+	capture_never(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyPeerAsync_ptsz,
 	hand_cuMemcpyPeerAsync, (CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream),
 	(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
@@ -1647,12 +1645,12 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	void **kernelParams, void **extra), (f, gridDimX, gridDimY, gridDimZ, blockDimX,
 	blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : CU_STREAM_PER_THREAD,
 	kernelParams, extra));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuLaunchKernelEx, hand_cuLaunchKernelEx,
-	(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra),
-	(config, f, kernelParams, extra, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuLaunchKernelEx_ptsz,
-	hand_cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **kernelParams,
-	void **extra), (config, f, kernelParams, extra, CU_STREAM_PER_THREAD));
+STUB(ready, cuLaunchKernelEx, hand_cuLaunchKernelEx, (const CUlaunchConfig *config,
+	CUfunction f, void **kernelParams, void **extra), (config, f, kernelParams, extra,
+	CU_STREAM_LEGACY));
+STUB(ready, cuLaunchKernelEx_ptsz, hand_cuLaunchKernelEx, (const CUlaunchConfig *config,
+	CUfunction f, void **kernelParams, void **extra), (config, f, kernelParams, extra,
+	CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchHostFunc, hand_cuLaunchHostFunc,
 	(CUstream hStream, CUhostFn fn, void *userData), (hStream, fn, userData));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,

@@ -26,6 +26,15 @@ static cudaStream_t capturing(cudaStreamCaptureMode mode, unsigned flags = cudaS
 	return stream;
 }
 
+static void launch_with_config(cudaStream_t stream)
+{
+	cudaLaunchConfig_t config = {};
+
+	config.gridDim = config.blockDim = dim3(1);
+	config.stream = stream;
+	CUDA(cudaLaunchKernelEx(&config, one, data));
+}
+
 static void ends(cudaStream_t stream, cudaError_t want)
 {
 	cudaGraph_t graph = NULL;
@@ -76,6 +85,11 @@ static void legacy()
 	CUDA_IS(cudaErrorStreamCaptureImplicit, cudaStreamEndCapture(0, &graph));
 	CUDA_IS(cudaErrorStreamCaptureInvalidated, cudaMemsetAsync(NULL, 0, 4, stream));
 	ends(stream, cudaErrorStreamCaptureInvalidated);
+
+	/* What a launch by attributes names is the stream that captures, not the legacy one. */
+	stream = capturing(cudaStreamCaptureModeRelaxed, cudaStreamDefault);
+	launch_with_config(stream);
+	ends(stream, cudaSuccess);
 
 	/* What captured ends with its stream, whatever was put on it before. */
 	CUDA(cudaStreamCreate(&stream));

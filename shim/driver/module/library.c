@@ -8,6 +8,7 @@
 
 #include "shim/generated/cuda_hand.h"
 #include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/engine/engine.h"
 #include "shim/driver/module/function.h"
@@ -160,9 +161,11 @@ CUresult library_function(uint64_t handle, struct function **out)
 CUresult hand_cuLibraryUnload(CUlibrary library)
 {
 	struct library *gone = library_of(library);
-	CUresult status = CUDA_SUCCESS;
+	CUresult status = gone ? capture_unsafe() : CUDA_ERROR_INVALID_HANDLE;
 
-	if (!gone || !handle_release(gone->handle))
+	if (status)
+		return status;
+	if (!handle_release(gone->handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	while (gone->loaded) {
 		struct loaded *loaded = gone->loaded;

@@ -15,6 +15,7 @@
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
 #include "shim/driver/context.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/reference.h"
 #include "shim/engine/engine.h"
@@ -460,8 +461,13 @@ CUresult hand_cuModuleUnload(CUmodule hmod)
 {
 	struct module *module = module_of(hmod);
 
+	CUresult status;
+
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
+	status = capture_unsafe();
+	if (status)
+		return status;
 	/* A library's module goes with the library. */
 	return module->library ? CUDA_ERROR_NOT_PERMITTED : module_unload(module);
 }
