@@ -852,6 +852,8 @@ static const struct serve_entry entries[] = {
 	{OP_vcudaReferenceAsk, sizeof(struct wire_vcudaReferenceAsk),
 	 sizeof(struct wire_vcudaReferenceAsk_reply), SERVE_CALL, serve_vcudaReferenceAsk,
 	 "vcudaReferenceAsk"},
+	{OP_vcudaArrayMap, sizeof(struct wire_vcudaArrayMap), 0, SERVE_CALL | SERVE_SLOW,
+	 serve_vcudaArrayMap, "vcudaArrayMap"},
 	{OP_vcudaMirrorMap, sizeof(struct wire_vcudaMirrorMap), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_SLOW, serve_vcudaMirrorMap, "vcudaMirrorMap"},
 	{OP_vcudaMirrorUnmap, sizeof(struct wire_vcudaMirrorUnmap), 0,

@@ -92,6 +92,7 @@ CUresult serve_vcudaSurfaceReference(struct worker *w, struct request *r);
 CUresult serve_vcudaReferenceDestroy(struct worker *w, struct request *r);
 CUresult serve_vcudaReferenceSet(struct worker *w, struct request *r);
 CUresult serve_vcudaReferenceAsk(struct worker *w, struct request *r);
+CUresult serve_vcudaArrayMap(struct worker *w, struct request *r);
 CUresult serve_vcudaMirrorMap(struct worker *w, struct request *r);
 CUresult serve_vcudaMirrorUnmap(struct worker *w, struct request *r);
 CUresult serve_vcudaMirrorWrite(struct worker *w, struct request *r);

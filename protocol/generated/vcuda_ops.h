@@ -91,6 +91,7 @@ enum vcuda_op {
 	OP_vcudaReferenceDestroy = 171,
 	OP_vcudaReferenceSet = 172,
 	OP_vcudaReferenceAsk = 173,
+	OP_vcudaArrayMap = 174,
 	OP_vcudaMirrorMap = 200,
 	OP_vcudaMirrorUnmap = 201,
 	OP_vcudaMirrorWrite = 202,

@@ -334,9 +334,11 @@ struct wire_vcudaVmmCreate {
 	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */
 	int32_t device;
 	uint32_t shareable;
+	uint32_t tile_pool;
+	uint32_t pad_0;
 	uint64_t bytes;
 };
-_Static_assert(sizeof(struct wire_vcudaVmmCreate) == 24, "");
+_Static_assert(sizeof(struct wire_vcudaVmmCreate) == 32, "");
 
 /* post 57 */
 struct wire_vcudaVmmMap {
@@ -948,6 +950,15 @@ struct wire_vcudaReferenceAsk_reply {
 	struct wire_run setting; /* at most 72 x byte */
 };
 _Static_assert(sizeof(struct wire_vcudaReferenceAsk_reply) == 8, "");
+
+/* call 174 */
+struct wire_vcudaArrayMap {
+	uint32_t count;
+	struct wire_run list; /* 80*count x byte */
+	uint32_t pad_0;
+	uint64_t stream; /* KIND_CUstream */
+};
+_Static_assert(sizeof(struct wire_vcudaArrayMap) == 24, "");
 
 /* call 200 */
 struct wire_vcudaMirrorMap {

@@ -207,6 +207,19 @@ static inline bool array_holds(const struct array_level *level, uint64_t x, uint
 	       height <= level->rows - y && z <= level->depth && depth <= level->depth - z;
 }
 
+/* What vcudaArrayMap maps or unmaps: tiles of a level of a sparse array, or bytes of its mip
+ * tail; an array whose mapping is deferred as a whole. Memory is a tile pool. */
+#define ARRAY_MAPS 128 /* in a call */
+struct array_map {
+	uint64_t array;
+	uint64_t memory, offset; /* no memory: unmaps */
+	uint32_t tail;		 /* 1: the tail, 0: a level */
+	uint32_t level, layer, reserved;
+	uint32_t at[3], extent[3]; /* elements */
+	uint64_t tail_offset, tail_size;
+};
+_Static_assert(sizeof(struct array_map) == 80, "");
+
 /* What vcudaArrayAsk asks for. */
 enum array_ask {
 	ARRAY_ASK_SPARSE = 0,	    /* CUDA_ARRAY_SPARSE_PROPERTIES */

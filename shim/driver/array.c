@@ -226,6 +226,7 @@ static void array_free(struct array *array)
 	for (uint32_t i = 0; i < ARRAY_LEVELS; i++)
 		if (array->parts[i] && handle_release(array->parts[i]->handle))
 			free(array->parts[i]);
+	array_unmap(array);
 	free(array);
 }
 

@@ -12,13 +12,16 @@
 #include "protocol/wire/array.h"
 
 struct context;
+struct vmm_memory;
 
 struct array {
 	uint64_t handle;
 	struct context *context; /* that was current when it was made */
 	struct array_desc desc;
 	struct array_level level;
-	uint64_t bytes;			   /* counted against the lease */
+	uint64_t bytes;		   /* counted against the lease */
+	struct vmm_memory **pools; /* array_map.c: what is mapped into it */
+	uint32_t pool_count;
 	struct array *parent;		   /* of a level, or plane: what it is a part of */
 	struct array *parts[ARRAY_LEVELS]; /* levels, or planes: those that have a name */
 };
@@ -27,6 +30,8 @@ struct array {
 struct array *array_find(uint64_t handle, bool mipmapped);
 /* The context goes: its arrays are stale. What the device's other arrays count for. */
 uint64_t array_reset(struct context *context);
+/* array_map.c: the array goes, and holds no memory any more. */
+void array_unmap(struct array *array);
 /* texture.c: the same for its textures and surfaces. */
 void texture_reset(struct context *context);
 

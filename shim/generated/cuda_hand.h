@@ -716,6 +716,8 @@ CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
+CUresult hand_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
+		CUstream hStream);
 CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 CUresult hand_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,

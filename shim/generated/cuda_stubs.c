@@ -1979,6 +1979,13 @@ STUB(ready, cuGraphInstantiate, hand_cuGraphInstantiate, (CUgraphExec *phGraphEx
 STUB(ready, cuGraphInstantiate_v2, hand_cuGraphInstantiate_v2, (CUgraphExec *phGraphExec,
 	CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
 	(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemMapArrayAsync, hand_cuMemMapArrayAsync,
+	(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream), (mapInfoList,
+	count, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemMapArrayAsync_ptsz,
+	hand_cuMemMapArrayAsync, (CUarrayMapInfo *mapInfoList, unsigned int count,
+	CUstream hStream), (mapInfoList, count, hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream), cuMemFreeAsync,
 	hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
@@ -2100,11 +2107,6 @@ REFUSED(cuDevSmResourceSplit);
 #define WHY "of CUDA 13.3: capture a new graph and update with cuGraphExecUpdate"
 REFUSED(cuStreamBeginRecaptureToGraph);
 REFUSED(cuStreamBeginRecaptureToGraph_ptsz);
-#undef WHY
-
-#define WHY "arrays: not served yet"
-REFUSED(cuMemMapArrayAsync);
-REFUSED(cuMemMapArrayAsync_ptsz);
 #undef WHY
 
 #define WHY "needs a context that shares a graphics queue, and graphics is not served"

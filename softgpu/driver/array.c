@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrays of every shape.  Of formats there are whole numbers, floats and NV12; compressed and
- * sparse ones, and those whose memory is mapped later, are NOT_SUPPORTED.
+ * Arrays of every shape.  Of formats there are whole numbers, floats and NV12; compressed ones,
+ * and those whose memory is mapped later as a whole, are NOT_SUPPORTED.
  */
 #include "softgpu/driver/array.h"
 
@@ -23,7 +23,7 @@
 #define FLAGS                                                                                  \
 	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |             \
 		CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |                     \
-		CUDA_ARRAY3D_COLOR_ATTACHMENT)
+		CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE)
 
 static pthread_mutex_t array_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUarray_st *arrays;
@@ -72,6 +72,8 @@ static CUresult desc_check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	if (d->Flags & ~(unsigned)FLAGS ||
 		((unsigned)d->Format >= 0x50 && d->Format != CU_AD_FORMAT_NV12))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (d->Flags & CUDA_ARRAY3D_SPARSE && !sparse_shape(d))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (d->Format == CU_AD_FORMAT_NV12)
 		return d->NumChannels == 3 && d->Height && !d->Depth && d->Width % 2 == 0 &&
@@ -149,6 +151,14 @@ static bool place_planes(struct CUarray_st *array)
 	return true;
 }
 
+static void array_release_memory(const struct CUarray_st *array)
+{
+	if (array->desc.Flags & CUDA_ARRAY3D_SPARSE)
+		sparse_release(array);
+	else
+		memory_release(array->address, BLOCK_DEVICE);
+}
+
 /* Its names go, and what it has but its memory. */
 static void array_delete(struct CUarray_st *array)
 {
@@ -178,11 +188,13 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 	array->context = context;
 	if (pAllocateArray->Format == CU_AD_FORMAT_NV12 && !lay_out_planes(array, &bytes))
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!ret)
+	if (!ret && array->desc.Flags & CUDA_ARRAY3D_SPARSE)
+		ret = sparse_reserve(array);
+	else if (!ret)
 		ret = memory_allocate(context, context->device, bytes, PAGE, BLOCK_DEVICE, NULL,
 			&array->address);
 	if (!ret && (!place_planes(array) || !object_add(array, OBJECT_ARRAY))) {
-		memory_release(array->address, BLOCK_DEVICE);
+		array_release_memory(array);
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (ret) {
@@ -221,6 +233,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	if (!pHandle || !pMipmappedArrayDesc || !numMipmapLevels ||
 		numMipmapLevels > ARRAY_LEVELS)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_SPARSE)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	ret = begin(&context, pMipmappedArrayDesc);
 	if (ret)
 		return ret;
@@ -305,7 +319,7 @@ CUresult cuArrayDestroy(CUarray hArray)
 		return ret;
 	queue_drain(hArray->context, 0);
 	array_unlink(hArray);
-	memory_release(hArray->address, BLOCK_DEVICE);
+	array_release_memory(hArray);
 	array_delete(hArray);
 	return CUDA_SUCCESS;
 }
@@ -349,6 +363,8 @@ void array_release_context(const struct CUctx_st *context)
 			continue;
 		}
 		*at = array->next;
+		if (array->desc.Flags & CUDA_ARRAY3D_SPARSE)
+			sparse_release(array);
 		array_delete(array);
 	}
 	for (struct CUmipmappedArray_st **at = &mipmapped, *array; (array = *at);) {

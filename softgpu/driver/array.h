@@ -30,6 +30,12 @@ struct CUmipmappedArray_st {
 	struct CUarray_st levels[ARRAY_LEVELS];
 };
 
+/* sparse.c: arrays whose memory is mapped tile by tile.  What such an array may look like; its
+ * addresses; and their end. */
+bool sparse_shape(const CUDA_ARRAY3D_DESCRIPTOR *desc);
+CUresult sparse_reserve(struct CUarray_st *array);
+void sparse_release(const struct CUarray_st *array);
+
 /* Bytes of an element of whole numbers or floats; 0: another format, or no such channels. */
 size_t array_element(CUarray_format format, unsigned channels);
 /* The arrays of a context that ends; their memory goes with its other memory. */

@@ -156,6 +156,77 @@ static void planes_are_of_planar_arrays(void **state)
 	peer_stop(p);
 }
 
+struct map {
+	struct wire_vcudaArrayMap body;
+	struct array_map list[1];
+};
+
+static CUresult map(struct peer *p, const struct array_map *what)
+{
+	struct map m = {.body = {.count = 1}, .list = {*what}};
+
+	m.body.list.offset = sizeof(m.body);
+	m.body.list.length = sizeof(m.list);
+	return CALL_OF(OP_vcudaArrayMap, m);
+}
+
+/* A tile of the software GPU: all columns, 512 rows. */
+#define TILE .array = ARRAY(10), .extent = {1024, 512, 1}
+#define POOL HANDLE(KIND_CUmemGenericAllocationHandle, 11)
+#define NO_POOL HANDLE(KIND_CUmemGenericAllocationHandle, 12)
+
+static void what_is_mapped_lies_in_the_pool(void **state)
+{
+	static const struct array_map none[] = {
+		{TILE, .memory = NO_POOL},
+		{TILE, .memory = ARRAY(1)},
+		{TILE, .memory = POOL, .offset = BYTES},
+		{TILE, .memory = POOL, .offset = UINT64_MAX},
+		{TILE, .memory = POOL, .offset = 65536},
+		{TILE, .memory = POOL, .tail = 2},
+		{TILE, .memory = POOL, .level = 1},
+		{.array = ARRAY(10), .memory = POOL, .extent = {1024, UINT32_MAX, UINT32_MAX}},
+		{.array = ARRAY(10),
+			.memory = POOL,
+			.extent = {1024, 512, 1},
+			.at = {0, 1024, 0}},
+		{.array = ARRAY(10), .memory = POOL, .tail = 1, .tail_size = BYTES + 1},
+		{.array = ARRAY(1), .memory = POOL, .extent = {16, 8, 1}},
+		{.array = ARRAY(9), .memory = POOL, .extent = {1024, 512, 1}},
+		{.array = POOL, .memory = POOL, .extent = {1024, 512, 1}},
+	};
+	struct array_desc sparse = {
+		.width = 1024, .height = 1024, FLOATS, .flags = ARRAY_SPARSE};
+	struct wire_vcudaVmmCreate pool = {.memory = POOL, .tile_pool = 1, .bytes = BYTES};
+	struct wire_vcudaVmmCreate other = {.memory = NO_POOL, .bytes = BYTES};
+	struct wire_vcudaVmmRelease release = {.memory = POOL};
+	struct wire_vcudaArrayDestroy destroy = {.array = ARRAY(10)};
+	const struct array_map good = {TILE, .memory = POOL}, unmapped = {TILE};
+	struct wire_vcudaArrayMap empty = {0};
+	struct peer peer, *p = &peer;
+
+	(void)state;
+	start(p);
+	assert_int_equal(create(p, ARRAY(10), &sparse), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaVmmCreate, pool), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaVmmCreate, other), CUDA_SUCCESS);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		CUresult status = map(p, &none[i]);
+
+		if (!status)
+			print_message("%zu was mapped\n", i);
+		assert_int_not_equal(status, CUDA_SUCCESS);
+	}
+	assert_int_not_equal(CALL_OF(OP_vcudaArrayMap, empty), CUDA_SUCCESS);
+	assert_int_equal(map(p, &good), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaVmmRelease, release), CUDA_SUCCESS);
+	assert_int_equal(map(p, &good), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(map(p, &unmapped), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaArrayDestroy, destroy), CUDA_SUCCESS);
+	expect_alive(p);
+	peer_stop(p);
+}
+
 static void levels_are_of_mipmapped_arrays(void **state)
 {
 	struct wire_vcudaArrayLevel beyond = {.array = ARRAY(10), .of = ARRAY(2), .level = 3};
@@ -358,6 +429,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_no_array_can_be_is_refused),
 		cmocka_unit_test(planes_are_of_planar_arrays),
+		cmocka_unit_test(what_is_mapped_lies_in_the_pool),
 		cmocka_unit_test(levels_are_of_mipmapped_arrays),
 		cmocka_unit_test(copies_stay_inside),
 		cmocka_unit_test(the_other_side_is_the_sessions),

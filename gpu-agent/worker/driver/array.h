@@ -8,6 +8,7 @@
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/wire/array.h"
 
+struct vmm;
 struct worker_array {
 	CUarray array; /* NULL: a mipmapped one */
 	CUmipmappedArray mipmap;
@@ -16,7 +17,11 @@ struct worker_array {
 	uint64_t bytes; /* counted as used */
 	struct array_desc desc;
 	struct array_level level;
+	struct vmm **pools; /* array_map.c: each that was ever mapped into it */
+	uint32_t pool_count;
 };
+/* The array goes, and with it what it holds of them. */
+void array_unmap(struct worker *w, struct worker_array *array);
 
 /* The array whose box is copied: refuses a handle that is none, and a box that it does not
  * hold. */

@@ -53,6 +53,7 @@ CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
 	};
 	CUmemGenericAllocationHandle memory;
 	struct worker_device *d;
+	struct vmm *m;
 	CUresult status;
 
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
@@ -65,17 +66,20 @@ CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r)
 	prop.location.id = d->device;
 	if (req->shareable)
 		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	if (req->tile_pool)
+		prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
 	status = w->cuda.cuMemCreate(&memory, req->bytes, &prop, 0);
 	if (status)
 		return status;
 	status = vmm_adopt(w, r, req->memory, (uint32_t)req->device, memory, req->bytes);
-	if (status)
+	if (status) {
 		w->cuda.cuMemRelease(memory);
-	else if (req->shareable)
-		((struct vmm *)worker_handle(
-			 w, r, req->memory, KIND_CUmemGenericAllocationHandle))
-			->shareable = true;
-	return status;
+		return status;
+	}
+	m = worker_handle(w, r, req->memory, KIND_CUmemGenericAllocationHandle);
+	m->shareable = req->shareable != 0;
+	m->tile_pool = req->tile_pool != 0;
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_vcudaVmmMap(struct worker *w, struct request *r)

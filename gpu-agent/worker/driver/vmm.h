@@ -14,10 +14,13 @@ struct vmm {
 	uint64_t bytes;
 	bool released;
 	bool shareable; /* it was made so */
+	bool tile_pool; /* the same: arrays map it */
 	bool named;	/* others may have it, by this name (ipc.c) */
 	uint8_t name[16];
 };
 
+/* One mapping of it is gone. */
+void vmm_unmapped(struct worker *w, struct vmm *m);
 /* Binds the session's handle to MEMORY, which is then counted and released with it. */
 CUresult vmm_adopt(struct worker *w, struct request *r, uint64_t handle, uint32_t device,
 	CUmemGenericAllocationHandle memory, uint64_t bytes);

@@ -263,6 +263,7 @@ CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	body->memory = m->handle;
 	body->device = device_wire(m->device);
 	body->shareable = prop->requestedHandleTypes != 0;
+	body->tile_pool = (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0;
 	body->bytes = size;
 	status = shim_post(&call);
 	memory_made(m, status, handle);
@@ -286,6 +287,35 @@ CUresult vmm_import(
 	status = share_import(m->handle, device, name, bytes);
 	memory_made(m, status, handle);
 	return status;
+}
+
+CUresult vmm_hold(CUmemGenericAllocationHandle handle, int device, struct vmm_memory **memory)
+{
+	struct vmm_memory *m;
+
+	pthread_mutex_lock(&vmm.lock);
+	m = memory_of(handle);
+	if (m && (!m->references || m->device != device ||
+			 !(m->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL)))
+		m = NULL;
+	if (m)
+		m->mappings++;
+	pthread_mutex_unlock(&vmm.lock);
+	*memory = m;
+	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void vmm_let_go(struct vmm_memory *memory)
+{
+	pthread_mutex_lock(&vmm.lock);
+	memory->mappings--;
+	memory_done(memory);
+	pthread_mutex_unlock(&vmm.lock);
+}
+
+uint64_t vmm_handle(const struct vmm_memory *memory)
+{
+	return memory->handle;
 }
 
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes)

@@ -16,6 +16,12 @@ uint64_t vmm_reset(int device);
 
 /* What it is; false: no such handle. */
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes);
+/* Memory that is mapped into an array counts as mapped until it is let go. INVALID_VALUE: no
+ * such handle, or no tile pool of that device. */
+struct vmm_memory;
+CUresult vmm_hold(CUmemGenericAllocationHandle handle, int device, struct vmm_memory **memory);
+void vmm_let_go(struct vmm_memory *memory);
+uint64_t vmm_handle(const struct vmm_memory *memory);
 /* Another process's memory, which the agent knows by NAME, under a handle of our own. */
 CUresult vmm_import(
 	int device, const uint8_t name[16], size_t bytes, CUmemGenericAllocationHandle *handle);
