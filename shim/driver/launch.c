@@ -359,7 +359,7 @@ CUresult hand_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
 		return CUDA_ERROR_INVALID_VALUE;
 	stream = config->hStream ? config->hStream : null_stream;
 	lent = stream_lend(stream);
-	status = capture_node(stream);
+	status = context_missing() ?: capture_node(stream);
 	if (!status)
 		status = launch_config(&l, config, f);
 	if (!status)

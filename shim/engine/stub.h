@@ -6,6 +6,7 @@
 #define VCUDA_SHIM_STUB_H
 
 #include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
 #include "shim/generated/cuda_calls.h"
 
 #define STUB_EXPORT __attribute__((visibility("default")))
@@ -50,20 +51,21 @@
 	STUB_EXPORT CUresult name parameters                                                   \
 	{                                                                                      \
 		CUresult status = STUB_##when(name);                                           \
+		bool lent = false;                                                             \
                                                                                                \
 		if (status)                                                                    \
 			return status;                                                         \
+		if (__builtin_expect(!thread_self.current, 0)) {                               \
+			lent = stream_lend(stream);                                            \
+			if (!lent)                                                             \
+				return CUDA_ERROR_INVALID_CONTEXT;                             \
+		}                                                                              \
 		if (capture_any())                                                             \
 			status = captured;                                                     \
 		if (!status)                                                                   \
 			status = function arguments;                                           \
-		if (__builtin_expect(status == CUDA_ERROR_INVALID_CONTEXT, 0) &&               \
-			stream_lend(stream)) {                                                 \
-			status = captured;                                                     \
-			if (!status)                                                           \
-				status = function arguments;                                   \
+		if (__builtin_expect(lent, 0))                                                 \
 			stream_lent();                                                         \
-		}                                                                              \
 		return status;                                                                 \
 	}                                                                                      \
 	extern STUB_LOCAL __typeof__(name) local_##name __attribute__((alias(#name)))
