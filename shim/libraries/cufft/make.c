@@ -99,7 +99,9 @@ static cufftResult plan_name(cufftHandle number, struct plan *plan)
 			return CUFFT_ALLOC_FAILED;
 		fft_area(plan, area, true);
 	}
-	status = front_post(OP_cufftXtMakePlanMany, &body, sizeof(body));
+	status = cuCtxGetCurrent(&plan->context);
+	if (!status)
+		status = front_post(OP_cufftXtMakePlanMany, &body, sizeof(body));
 	plan->made = !status;
 	return front_status(&cufft_front, status);
 }

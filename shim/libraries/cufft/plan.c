@@ -50,17 +50,32 @@ cufftResult hand_cufftCreate(cufftHandle *handle)
 	return CUFFT_ALLOC_FAILED;
 }
 
+/* The agent that knows the plan is that of its context. */
+static CUresult plan_end(cufftHandle number, const struct plan *plan)
+{
+	struct wire_cufftDestroy body = {.plan = number};
+	CUcontext context = NULL;
+	CUresult posted;
+
+	if (cuCtxGetCurrent(&context) || context == plan->context)
+		return front_post(OP_cufftDestroy, &body, sizeof(body));
+	if (cuCtxPushCurrent(plan->context))
+		return CUDA_SUCCESS; /* it went with its context */
+	posted = front_post(OP_cufftDestroy, &body, sizeof(body));
+	cuCtxPopCurrent(&context);
+	return posted;
+}
+
 cufftResult hand_cufftDestroy(cufftHandle number)
 {
 	struct plan *plan = fft_plan(number);
-	struct wire_cufftDestroy body = {.plan = number};
 	CUresult posted = CUDA_SUCCESS;
 
 	/* Of two threads that destroy it one finds it. */
 	if (!plan || !atomic_compare_exchange_strong(&plans[number], &plan, NULL))
 		return CUFFT_INVALID_PLAN;
 	if (plan->made)
-		posted = front_post(OP_cufftDestroy, &body, sizeof(body));
+		posted = plan_end(number, plan);
 	fft_area(plan, 0, false);
 	free(plan);
 	return front_status(&cufft_front, posted);

@@ -11,6 +11,7 @@
 
 /* As in NVIDIA's library, one plan is not for several threads at once. */
 struct plan {
+	CUcontext context; /* that it was made in */
 	CUstream stream;
 	CUdeviceptr area;
 	size_t area_bytes; /* that it needs */
