@@ -31,9 +31,14 @@ void array_unmap(struct array *array)
 static CUresult map_hold(struct array *array, CUmemGenericAllocationHandle handle)
 {
 	struct vmm_memory *memory, **pools;
+	CUmemAllocationProp prop;
 	CUresult status = CUDA_SUCCESS;
+	size_t bytes;
 	uint32_t i;
 
+	/* What the program has released is not its to map, though an array holds it. */
+	if (!vmm_about(handle, &prop, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&map_lock);
 	for (i = 0; i < array->pool_count; i++)
 		if (vmm_handle(array->pools[i]) == handle)
