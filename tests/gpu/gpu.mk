@@ -5,3 +5,6 @@ endef
 $(foreach name,programs cublas cudnn cufft curand torch sandbox rows,$(call gpu_rule,$(name),sh))
 $(foreach name,kill blocking,$(call gpu_rule,$(name),py))
 $(call add_test,gpu_cluster,tests/gpu/cluster.sh,,tests/gpu/cluster.sh run)
+NUMBA_PACK := $(BUILD)/numba.tar.xz
+$(call add_test,gpu_numba,tests/gpu/numba.sh,dist,tests/numba/pack.sh $(CACHE) $(NUMBA_PACK) && \
+	tests/gpu/numba.sh --pack $(NUMBA_PACK))

@@ -10,7 +10,7 @@ HEAD = """# Other people's programs
 (Made by `tests/numba/document.py`; `make generate`.)
 
 `make test-numba` runs the CUDA tests of Numba 0.61.2 (1509, from its wheel, unmodified) through `vcuda run` in front of
-an agent on the software GPU. On a machine with a GPU `tests/numba/run.py --driver nvidia --native` runs them natively and
+an agent on the software GPU. On a machine with a GPU `tests/gpu/numba.sh` runs them natively and
 through vcuda and names each test that ends differently. Compilers are the program's own: Numba's LLVM, CUDA 12.4's
 libnvvm and CUDA 12.9's NVRTC.
 

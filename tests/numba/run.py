@@ -202,6 +202,12 @@ def tell(outcomes, expected):
 
 def differences(native, remote):
     same = True
+    arms = {"natively": native, "remotely": remote}
+    counts = {arm: collections.Counter(one.verdict for one in got.values()) for arm, got in arms.items()}
+    verdicts = sorted(set().union(*counts.values()))
+    print(f"\n{'':10}{''.join(f'{verdict:>8}' for verdict in verdicts)}")
+    for arm, count in counts.items():
+        print(f"{arm:10}{''.join(f'{count[verdict]:8}' for verdict in verdicts)}")
     for test in sorted(set(native) | set(remote)):
         one, other = native.get(test), remote.get(test)
         if (one and one.verdict) != (other and other.verdict):
