@@ -47,9 +47,5 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 
 cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
-	cudaError_t error = runtime_enter();
-
-	if (error || !devPtr)
-		return error;
-	return runtime_status(cuMemFreeAsync((CUdeviceptr)devPtr, (CUstream)hStream));
+	return RUNTIME_DRIVER(cuMemFreeAsync((CUdeviceptr)devPtr, (CUstream)hStream));
 }

@@ -42,6 +42,23 @@ static cudaGraphNode_t kernel_node(cudaGraph_t graph)
 	return node;
 }
 
+/* Behind many, and behind the first of them again. */
+static void many_times(cudaGraphNode_t foreign)
+{
+	enum { MANY = 100 };
+	cudaGraphNode_t nodes[MANY + 1], added;
+	cudaGraph_t graph;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	for (int i = 0; i < MANY; i++)
+		CUDA(cudaGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
+	CUDA(cudaGraphAddEmptyNode(&added, graph, nodes, MANY));
+	nodes[MANY] = nodes[0];
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddEmptyNode(&added, graph, nodes, MANY + 1));
+	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddEmptyNode(&added, graph, &foreign, 1));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 static void adding(cudaGraph_t graph, cudaGraphNode_t node)
 {
 	cudaHostNodeParams host = {nothing, NULL};
@@ -51,6 +68,7 @@ static void adding(cudaGraph_t graph, cudaGraphNode_t node)
 	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddEmptyNode(&added, graph, twice, 2));
 	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddHostNode(&added, graph, twice, 2, &host));
 	CUDA_IS(cudaErrorInvalidValue, cudaGraphAddEmptyNode(&added, graph, NULL, 1));
+	many_times(node);
 	CUDA(cudaGraphGetNodes(graph, NULL, &count));
 	CHECK(count == 2);
 }

@@ -317,14 +317,23 @@ static bool graph_within(const struct graph *graph, const struct graph *around)
 	return graph != NULL;
 }
 
-/* A node cannot be behind another one twice. */
-static bool numbers_twice(const uint32_t *numbers, size_t n)
+/* A node cannot be behind another one twice. NUMBERS are below COUNT; of few of them each pair
+ * is looked at. Where there is no memory to tell, the driver will. */
+static bool numbers_twice(const uint32_t *numbers, size_t n, uint32_t count)
 {
-	for (size_t i = 0; i < n; i++)
+	enum { FEW = 16 };
+	unsigned char *seen = n > FEW ? calloc(1, count) : NULL;
+	bool twice = false;
+
+	for (size_t i = 0; seen && i < n; i++) {
+		twice |= seen[numbers[i]];
+		seen[numbers[i]] = 1;
+	}
+	free(seen);
+	for (size_t i = 0; n <= FEW && i < n; i++)
 		for (size_t k = 0; k < i; k++)
-			if (numbers[i] == numbers[k])
-				return true;
-	return false;
+			twice |= numbers[i] == numbers[k];
+	return twice;
 }
 
 CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -337,7 +346,8 @@ CUresult node_add(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *d
 	/* As natively: a kernel that is none, where the node goes, and only then the rest. */
 	if (status != CUDA_ERROR_INVALID_HANDLE &&
 		(!phGraphNode || !graph || graph_numbers(graph, dependencies, n, &after) ||
-			numbers_twice(after, n) || (p->child && graph_within(graph, p->child))))
+			numbers_twice(after, n, graph->count) ||
+			(p->child && graph_within(graph, p->child))))
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status && graph->count == GRAPH_NODES_MAX)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
