@@ -43,12 +43,14 @@ static const struct cufft_library *content_library(
 	return NULL;
 }
 
-/* A plan that is being made beside the loop, and the call that waits for it. */
+/* What is asked of a content beside the loop, and the call that waits for it. */
 struct making {
 	struct beside_job job;
 	const struct cufft_library *library;
 	struct cufft_content content;
-	struct cufft_plan *plan;
+	uint32_t what;		 /* enum cufft_what */
+	struct cufft_plan *plan; /* of CUFFT_WHAT_PLAN */
+	size_t bytes;
 	int status;
 	uint16_t tag;
 };
@@ -57,7 +59,13 @@ static void making_run(struct beside_job *job)
 {
 	struct making *m = (struct making *)job;
 
+	if (m->what != CUFFT_WHAT_PLAN) {
+		m->status = cufft_size(
+			m->library, &m->content, m->what == CUFFT_WHAT_ESTIMATE, &m->bytes);
+		return;
+	}
 	m->plan = cufft_plan_make(m->library, &m->content, &m->status);
+	m->bytes = m->plan ? m->plan->bytes : 0;
 }
 
 static void making_drop(struct beside_job *job)
@@ -71,12 +79,11 @@ static void making_drop(struct beside_job *job)
 static void making_done(struct worker *w, struct beside_job *job)
 {
 	struct making *m = (struct making *)job;
-	struct wire_cufftXtGetSizeMany_reply answer = {.plain.status = (uint32_t)m->status};
+	struct wire_cufftXtGetSizeMany_reply answer = {
+		.plain.status = (uint32_t)m->status, .bytes = m->bytes};
 
-	if (!job->dropped && m->plan) {
-		answer.bytes = m->plan->bytes;
+	if (!job->dropped && m->plan)
 		cufft_plan_keep(w, job->context, m->plan);
-	}
 	if (!library_lasting(&cufft_plain.statuses, m->status))
 		answer.plain.flags |= LIBRARY_PASSING;
 	reply_send(w, m->tag, job->dropped ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS, &answer,
@@ -86,7 +93,7 @@ static void making_done(struct worker *w, struct beside_job *job)
 
 /* True: its end answers. */
 static bool making_start(struct worker *w, struct request *r, const struct cufft_library *l,
-	const struct cufft_content *c)
+	const struct wire_cufftXtGetSizeMany *body)
 {
 	struct making *m = calloc(1, sizeof(*m));
 
@@ -95,7 +102,8 @@ static bool making_start(struct worker *w, struct request *r, const struct cufft
 	m->job = (struct beside_job){
 		.run = making_run, .done = making_done, .drop = making_drop};
 	m->library = l;
-	m->content = *c;
+	m->content = body->content;
+	m->what = body->what;
 	m->tag = r->header.tag;
 	r->later = beside_start(w, &m->job, r->header.context);
 	if (!r->later)
@@ -120,26 +128,24 @@ CUresult serve_cufftXtGetSizeMany(struct worker *w, struct request *r)
 	const struct wire_cufftXtGetSizeMany *body = (const void *)r->body;
 	struct wire_cufftXtGetSizeMany_reply *answer = (void *)r->answer;
 	const struct cufft_library *l = content_library(w, r, &body->content);
-	const struct cufft_plan *plan;
+	const struct cufft_plan *plan = NULL;
 	size_t bytes = 0;
 	int status;
 
 	if (!l)
 		return r->refused;
-	switch (body->what) {
-	case CUFFT_WHAT_PLAN:
-		if (!cufft_plan_find(r->header.context, &body->content) &&
-			making_start(w, r, l, &body->content))
-			return CUDA_SUCCESS;
+	if (body->what >= CUFFT_WHAT_LAST)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (body->what == CUFFT_WHAT_PLAN)
+		plan = cufft_plan_find(r->header.context, &body->content);
+	if (!plan && making_start(w, r, l, body))
+		return CUDA_SUCCESS;
+	if (body->what == CUFFT_WHAT_PLAN) {
 		plan = plan_get(w, r, l, &body->content, &status);
 		bytes = plan ? plan->bytes : 0;
-		break;
-	case CUFFT_WHAT_SIZE:
-	case CUFFT_WHAT_ESTIMATE:
+	} else {
 		status = cufft_size(
 			l, &body->content, body->what == CUFFT_WHAT_ESTIMATE, &bytes);
-		break;
-	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 	answer->bytes = bytes;
 	return plain_told(r, &cufft_plain, status);
