@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles, what they are set to, the library's version, its log, and the parameters of the
+ * Handles, what they are set to, the library's version, and the parameters of the
  * 64-bit calls.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "softgpu/solver/solver.h"
@@ -124,41 +123,5 @@ CALL(cusolverDnSetAdvOptions, void *params, int function, int algorithm)
 {
 	if (!params || function < 0 || function >= FUNCTIONS || algorithm < 0 || algorithm > 2)
 		return SOLVER_INVALID_VALUE;
-	return SOLVER_SUCCESS;
-}
-
-/* ---- the log: nothing is logged, so there is nothing to send where ---- */
-
-CALL(cusolverDnLoggerSetCallback,
-	void (*callback)(int level, const char *name, const char *text))
-{
-	(void)callback;
-	return SOLVER_SUCCESS;
-}
-
-CALL(cusolverDnLoggerSetFile, FILE *file)
-{
-	(void)file;
-	return SOLVER_SUCCESS;
-}
-
-CALL(cusolverDnLoggerOpenFile, const char *file)
-{
-	return file ? SOLVER_SUCCESS : SOLVER_INVALID_VALUE;
-}
-
-CALL(cusolverDnLoggerSetLevel, int level)
-{
-	return level >= 0 && level <= 5 ? SOLVER_SUCCESS : SOLVER_INVALID_VALUE;
-}
-
-CALL(cusolverDnLoggerSetMask, int mask)
-{
-	(void)mask;
-	return SOLVER_SUCCESS;
-}
-
-CALL(cusolverDnLoggerForceDisable, void)
-{
 	return SOLVER_SUCCESS;
 }
