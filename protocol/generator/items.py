@@ -79,7 +79,9 @@ def stub(api, entry):
         "&items", f"&{entry.family}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
         f"LIBRARY_{entry.verb.upper()}", handle], ");") + "\n"
     for p in entry.params:
-        if not library.is_handle(entry, p):
+        if p.mark == "workspace":
+            out += f"\t(void){p.name};\n"
+        elif not library.is_handle(entry, p) and p.mark != "host":
             function, *args = put_of(api, entry, p)
             out += text.wrap(f"\tlibrary_{function}(", ["&items"] + args, ");") + "\n"
     if entry.has("requires"):
@@ -107,6 +109,8 @@ def get_of(api, entry, p):
         return f"{p.base} *", "", "list", [p.size, f"sizeof({p.base})"]
     if p.mark == "ints":
         raise ApiError(f"{entry.origin}: {entry.name}: ints are checked by hand(agent)")
+    if p.mark == "workspace":
+        return "void *", "", p.mark, [p.size]
     plain_type = p.type.replace("const", "").strip()
     return plain_type + " ", f"({plain_type})", number(api, entry, p), []
 
@@ -131,8 +135,11 @@ def serve_one(api, entry):
         return fixed.serve_one(api, entry)
     out = text.prototype("static int", f"run_{entry.name}", ["struct library_frame *f"], "\n{\n")
     out += f"\tconst struct {entry.family}_library *l = f->library;\n"
-    for p in entry.params:
-        if argument(api, entry, p) == p.name:
+    # What a workspace's size is made of may stand behind it.
+    for p in sorted(entry.params, key=lambda p: p.mark == "workspace"):
+        if p.mark == "host":
+            out += f"\t{p.base} *{p.name} = NULL;\n"
+        elif argument(api, entry, p) == p.name:
             out += get_line(api, entry, p)
     out += "\n"
     if entry.has("requires"):

@@ -18,6 +18,12 @@ static _Alignas(16) unsigned char list_room[LIST_ROOM * LIBRARY_LIST_BYTES];
 static void **each_room[EACH_ARRAYS];
 static unsigned each_used;
 
+/* A call's workspace on the host. Libraries ask for some kilobytes; the bound is against
+ * clients.
+ */
+#define WORKSPACE_MAX (1u << 30)
+static void *workspace_room;
+
 void library_refuse(struct library_frame *f, int status)
 {
 	if (f->stopped)
@@ -295,6 +301,17 @@ void *const *library_get_each(struct library_frame *f, int64_t count, uint32_t k
 	return f->stopped ? NULL : each;
 }
 
+void *library_get_workspace(struct library_frame *f, uint64_t bytes)
+{
+	if (f->stopped || !bytes)
+		return NULL;
+	if (bytes <= WORKSPACE_MAX && !workspace_room)
+		workspace_room = malloc(bytes);
+	if (!workspace_room)
+		library_refuse(f, f->of->statuses.memory);
+	return workspace_room;
+}
+
 void *library_get_out(struct library_frame *f)
 {
 	if (f->outs >= LIBRARY_OUTS) {
@@ -378,6 +395,8 @@ CUresult library_serve(
 	status = f.stopped ? f.status : of->numbered ? of->numbered(f.library, status) : status;
 	while (each_used)
 		free(each_room[--each_used]);
+	free(workspace_room);
+	workspace_room = NULL;
 	for (uint32_t i = 0; i < f.results; i++)
 		memcpy(f.answer->out + f.result[i].to, f.room + f.result[i].from,
 			f.result[i].words * sizeof(f.room[0]));

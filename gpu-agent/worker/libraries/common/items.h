@@ -84,6 +84,8 @@ const int *library_get_varying_ints(struct library_frame *f, uint32_t *count);
 void *library_get_descriptor(struct library_frame *f, uint32_t kind);
 /* An array of `count`, valid until the call ends. */
 void *const *library_get_each(struct library_frame *f, int64_t count, uint32_t kind);
+/* Memory of the host, of so many bytes, until the call ends; NULL for none. One a call. */
+void *library_get_workspace(struct library_frame *f, uint64_t bytes);
 /* Where a number goes that comes back. */
 void *library_get_out(struct library_frame *f);
 /* Room for `count` elements of a list; the first LIBRARY_LIST of them go home. */
