@@ -16,6 +16,7 @@
 #include "gpu-agent/generated/cudnn_library.h"
 #include "gpu-agent/generated/cufft_library.h"
 #include "gpu-agent/generated/curand_library.h"
+#include "gpu-agent/generated/cusolver_library.h"
 #include "gpu-agent/generated/serve_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -978,6 +979,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return cufft_serve_find(op);
 	if (op >= 2500 && op <= 2599)
 		return curand_serve_find(op);
+	if (op >= 2700 && op <= 3199)
+		return cusolver_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

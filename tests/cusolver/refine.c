@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Systems and least squares that are factored in fewer bits and refined: each pair of
- * precisions, and the calls whose precisions are parameters.
+ * precisions.
  */
 #include "tests/cusolver/check.h"
 
@@ -89,44 +89,6 @@ PAIR(S, X)
 static void (*const pairs[])(int n) = {
 	ZZ, ZC, ZK, ZE, ZY, CC, CK, CE, CY, DD, DS, DH, DB, DX, SS, SH, SB, SX};
 
-static void by_parameters(
-	enum type t, cusolverPrecType_t main_bits, cusolverPrecType_t low_bits)
-{
-	enum { N = 40 };
-	cusolverDnIRSParams_t params;
-	cusolverDnIRSInfos_t infos;
-	struct problem p;
-	size_t bytes;
-	int turns = 1000, told = 1000, most = 0;
-	void *work;
-
-	SOLVER(cusolverDnIRSParamsCreate(&params));
-	SOLVER(cusolverDnIRSInfosCreate(&infos));
-	SOLVER(cusolverDnIRSParamsSetSolverPrecisions(params, main_bits, low_bits));
-	SOLVER(cusolverDnIRSParamsSetRefinementSolver(params, CUSOLVER_IRS_REFINE_GMRES));
-	SOLVER(cusolverDnIRSParamsSetMaxIters(params, 30));
-	SOLVER(cusolverDnIRSParamsGetMaxIters(params, &most));
-	CHECK(most == 30, "at most %d turns", most);
-	prepare(&p, t, N, N);
-	SOLVER(cusolverDnIRSXgesv_bufferSize(handle, params, N, p.nrhs, &bytes));
-	work = device(bytes);
-	SOLVER(cusolverDnIRSXgesv(handle, params, infos, N, p.nrhs, p.at, p.ld, p.right, p.ld,
-		p.to, p.ld, work, bytes, &turns, info));
-	SOLVER(cusolverDnIRSInfosGetNiters(infos, &told));
-	CHECK(told == turns, "%d turns, and %d", turns, told);
-	check(&p, turns, "IRSXgesv");
-	release(work);
-	prepare(&p, t, N + 5, N);
-	SOLVER(cusolverDnIRSXgels_bufferSize(handle, params, p.m, N, p.nrhs, &bytes));
-	work = device(bytes);
-	SOLVER(cusolverDnIRSXgels(handle, params, infos, p.m, N, p.nrhs, p.at, p.ld, p.right,
-		p.ld, p.to, p.ld, work, bytes, &turns, info));
-	check(&p, turns, "IRSXgels");
-	release(work);
-	SOLVER(cusolverDnIRSInfosDestroy(infos));
-	SOLVER(cusolverDnIRSParamsDestroy(params));
-}
-
 int main(void)
 {
 	begin();
@@ -139,10 +101,6 @@ int main(void)
 		for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
 			pairs[i](n);
 	}
-	by_parameters(D, CUSOLVER_R_64F, CUSOLVER_R_32F);
-	by_parameters(Z, CUSOLVER_C_64F, CUSOLVER_C_32F);
-	by_parameters(S, CUSOLVER_R_32F, CUSOLVER_R_16F);
-	by_parameters(C, CUSOLVER_C_32F, CUSOLVER_C_TF32);
 	release(info);
 	SOLVER(cusolverDnDestroy(handle));
 	printf("ok\n");

@@ -56,7 +56,6 @@ static void nothing(enum type t)
 
 static void objects(void)
 {
-	cusolverDnIRSParams_t irs;
 	syevjInfo_t syevj;
 	gesvdjInfo_t gesvdj;
 	cusolverDeterministicMode_t mode;
@@ -85,11 +84,6 @@ static void objects(void)
 	SOLVER(cusolverDnCreateGesvdjInfo(&gesvdj));
 	SOLVER(cusolverDnDestroySyevjInfo(syevj));
 	SOLVER(cusolverDnDestroyGesvdjInfo(gesvdj));
-
-	SOLVER_IS(
-		cusolverDnIRSParamsSetTol(NULL, 1), CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED);
-	SOLVER(cusolverDnIRSParamsCreate(&irs));
-	SOLVER(cusolverDnIRSParamsDestroy(irs));
 	release(a);
 }
 

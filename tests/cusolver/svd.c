@@ -179,7 +179,7 @@ static void batch(enum type t, int m, int n)
 	RELEASE(at, values, left, right, infos, work);
 }
 
-/* High matrices, each somewhere; what the rank leaves out is told. */
+/* High matrices, each somewhere, with as many values as the rank says. */
 static void strided(enum type t, int m, int n, int rank)
 {
 	int words = 0, *infos = device(BATCH * sizeof(int));
@@ -187,7 +187,6 @@ static void strided(enum type t, int m, int n, int rank)
 	size_t each[] = {(size_t)(m * n) + 8, (size_t)rank + 4, (size_t)(m * rank) + 8,
 		(size_t)(n * rank) + 4};
 	long long strides[4];
-	double rest[BATCH] = {-1, -1, -1};
 	number *a[BATCH];
 	char *at = several(t, a, m, n, each[0]), *values = device(BATCH * each[1] * real);
 	char *left = device(BATCH * each[2] * size), *right = device(BATCH * each[3] * size);
@@ -201,19 +200,15 @@ static void strided(enum type t, int m, int n, int rank)
 	work = work_of(t, words);
 	SOLVER(TYPED(t, gesvdaStridedBatched, handle, VECTORS, rank, m, n, (void *)at, m,
 		strides[0], (void *)values, strides[1], (void *)left, m, strides[2],
-		(void *)right, n, strides[3], work, words, infos, rest, BATCH));
+		(void *)right, n, strides[3], work, words, infos, NULL, BATCH));
 	CUDA(cuCtxSynchronize());
 	for (int i = 0; i < BATCH; i++) {
 		size_t k = (size_t)i;
 		number *u = get(t, left + k * each[2] * size, m, rank, m);
 		number *s = get(real_of(t), values + k * each[1] * real, rank, 1, rank);
 		number *v = get(t, right + k * each[3] * size, n, rank, n);
-		double whole = norm(a[i], m * n), part = norm(s, rank);
 
 		CHECK(!int_of(&infos[i]), "info %d of %d", int_of(&infos[i]), i);
-		CHECK(fabs(sqrt(fabs(whole * whole - part * part)) - rest[i]) <= 0.01 * whole,
-			"gesvda: %g is left out, %g told", sqrt(whole * whole - part * part),
-			rest[i]);
 		if (rank == n)
 			parts_are(t, a[i], m, n, n, u, s, v, 0, "gesvda");
 		FREE(a[i], u, s, v);

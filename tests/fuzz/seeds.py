@@ -125,7 +125,8 @@ def value(name, field, kind, comment):
     if lower in ("lda", "ldb", "ldc", "ldd", "m", "n", "k"):
         return 4
     if lower == "major":
-        return 9 if "cudnn" in name.lower() else 10 if name.startswith("curand") else 13
+        return 9 if "cudnn" in name.lower() else 10 if name.startswith("curand") else \
+            12 if name.startswith("cusolver") else 13
     if lower == "count" or lower.endswith("_bytes"):
         return 0
     return 1
@@ -232,6 +233,8 @@ def before(name):
         out += say("cublasCreate_v2", {"major": 13}, kind=CALL)
     if name.startswith("curand") and not name.startswith("curandCreateGenerator"):
         out += say("curandCreateGenerator", {"major": 10, "rng_type": 101}, kind=CALL)
+    if name.startswith("cusolver") and name != "cusolverDnCreate":
+        out += say("cusolverDnCreate", {"major": 12}, kind=CALL)
     if (name.startswith("cudnn") and name != "cudnnCreate") or "Cudnn" in name:
         out += say("cudnnCreate", {"major": 9}, kind=CALL)
     return out
@@ -250,7 +253,8 @@ def payload_of(name, flags):
 
 def library_state(name):
     one, first = ("curandGenerator", 101) if name.startswith("curand") else \
-        ("cudnnHandle" if name.startswith("cudnn") else "cublasHandle", 0)
+        ("cudnnHandle" if name.startswith("cudnn") else "cusolverDnHandle" if
+         name.startswith("cusolver") else "cublasHandle", 0)
     return struct.pack("<QQIIII", handle(one), handle("CUstream"), first, 0, 0, 0)
 
 

@@ -15,7 +15,7 @@ test-parity: run-parity_headers run-parity_language run-parity_generated
 $(call add_test,parity_headers,tests/parity/parity.py,$(PARITY_LIBS) | $(CACHE)/.complete, \
 	timeout 120 $(PYTHON) tests/parity/parity.py $(CACHE) $(PARITY_LIBS))
 $(call add_test,parity_language,tests/parity/language.py,, \
-	timeout 60 $(PYTHON) tests/parity/language.py)
+	timeout 120 $(PYTHON) tests/parity/language.py)
 $(call add_test,parity_generated,tests/parity/generated.c,$(PARITY)/generated,timeout 60 $$<)
 
 # What the test does not bring, the hand-written halves, aborts if it is called.
@@ -23,7 +23,7 @@ $(PARITY)/hand.c: $(PARITY_OBJS) tests/parity/parity.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)nm $(PARITY_OBJS) | awk '$$2 ~ /[TDRB]/ {has[$$3]} $$1 == "U" {wants[$$2]} \
 		END {for (name in wants) if (!(name in has)) print name}' | sort | \
-		grep -E '^(hand|serve|run|cublas|cublaslt|cudnn|plain)_' | \
+		grep -E '^(hand|serve|run|cublas|cublaslt|cudnn|cusolver|library|plain)_' | \
 		sed 's/.*/void &(void);\nvoid &(void)\n{\n\t__builtin_trap();\n}/' > $@
 
 $(PARITY)/generated: $(PARITY_OBJS) $(PARITY)/hand.c

@@ -217,6 +217,24 @@ def fft(description, cache):
     return out
 
 
+def solver(description, cache):
+    """Differences between cusolver.api and cusolverDn.h: all that the libraries export is described, and all
+    that the header declares as it does."""
+    out = []
+    for major in (11, 12):
+        folder = os.path.join(cache, f"cusolver-{major}")
+        text = "".join(header.raw(os.path.join(folder, f)) for f in ("cusolver_common.h", "cusolverDn.h"))
+        text = re.sub(r"\bCUSOLVERAPI\b|\bCUSOLVER_DEPRECATED_?(\([^)]*\))?", " ", text)
+        theirs = header.prototypes(text, "cusolver")
+        with open(os.path.join(folder, "names"), encoding="utf-8") as file:
+            exported = set(file.read().split())
+        ours = {e.name: e for e in description.of("cusolver") if major in api.abis(e)}
+        out += names(set(ours), exported, f"libcusolver.so.{major}")
+        out += prototypes({n: e for n, e in ours.items() if n in theirs and not e.has("opaque")},
+                          theirs, f"cusolverDn.h {major}")
+    return out
+
+
 def cublas_constants(cache, ours, theirs):
     return constants.differences(
         [os.path.join(generate.HERE, "libraries", ours)],
@@ -239,6 +257,11 @@ def libraries(description, cache):
             [os.path.join(generate.HERE, "libraries", "cufft.h")],
             {f"cufft.h {major}": [os.path.join(cache, f"cufft-{major}", "cufft.h")]
              for major in (11, 12)}),
+        "cusolver.api against cusolverDn.h and libcusolver": lambda: solver(description, cache),
+        "cusolver.h against NVIDIA's": lambda: constants.differences(
+            [os.path.join(generate.HERE, "libraries", "cusolver.h")],
+            {f"cusolver_common.h {major}": [os.path.join(cache, f"cusolver-{major}", "cusolver_common.h")]
+             for major in (11, 12)}, skip=r"CUSOLVER_(ITEM|SET)_"),
         "curand.api against curand.h and libcurand": lambda: rand(description, cache),
         "curand.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "curand.h")],

@@ -13,7 +13,6 @@ struct cufile_error {
 int cusparseCreate(void **handle);
 const char *cusparseGetErrorString(int status);
 int cusparseLtInit(void *handle);
-int cusolverDnCreate(void **handle);
 int cusolverMgCreate(void **handle);
 int ncclGetVersion(int *version);
 int ncclCommInitAll(void **comms, int n, const int *devices);
@@ -45,7 +44,6 @@ int main(void)
 	check("cusparseGetErrorString names it",
 		!!strstr(cusparseGetErrorString(10), "libcusparse.so.12"), 1);
 	check("cusparseLtInit", cusparseLtInit(&handle), 10);
-	check("cusolverDnCreate", cusolverDnCreate(&handle), 9);
 	check("cusolverMgCreate", cusolverMgCreate(&handle), 9);
 	check("ncclGetVersion", ncclGetVersion(&number), 0);
 	check("the version of NCCL", number > 22000, 1);

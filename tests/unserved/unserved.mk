@@ -9,8 +9,8 @@ $$(BUILD)/tests/unserved/linked$(1): tests/unserved/linked.c \
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(filter-out -fsanitize%,$$(ALL_CFLAGS)) -o $$@ $$^
 endef
-$(eval $(call unserved_test,12,libcusolver.so.11 libcusolverMg.so.11))
-$(eval $(call unserved_test,13,libcusolver.so.12 libcusolverMg.so.12))
+$(eval $(call unserved_test,12,libcusolverMg.so.11))
+$(eval $(call unserved_test,13,libcusolverMg.so.12))
 
 # Python is not built with a sanitizer and cannot load what is.
 .PHONY: test-unserved

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See cusolver.h.  A posted call may still use an object when the next frame comes, so one that
+ * has to make room waits for the device first; a program has a handful of different ones.
+ */
+#include "gpu-agent/worker/libraries/cusolver/cusolver.h"
+
+#include <string.h>
+
+#include "gpu-agent/worker/warm.h"
+#include "gpu-agent/worker/worker_state.h"
+
+#define OBJECTS 32u
+
+struct made {
+	const struct cusolver_library *library; /* NULL: free */
+	uint32_t kind;
+	union cusolver_content content;
+	void *object;
+};
+
+static struct made objects[OBJECTS];
+static unsigned next;
+
+void cusolver_warm(const struct worker *w, uint32_t major)
+{
+	plain_warm(w, &cusolver_plain, major);
+}
+
+/* Objects are not of a context. */
+void cusolver_forget(uint16_t context)
+{
+	plain_forget(&cusolver_plain, context);
+}
+
+static void drop(struct made *m)
+{
+	if (m->library && m->kind == CUSOLVER_ITEM_PARAMS)
+		m->library->cusolverDnDestroyParams(m->object);
+	else if (m->library && m->kind == CUSOLVER_ITEM_SYEVJ)
+		m->library->cusolverDnDestroySyevjInfo(m->object);
+	else if (m->library)
+		m->library->cusolverDnDestroyGesvdjInfo(m->object);
+	memset(m, 0, sizeof(*m));
+}
+
+static int make_params(const struct cusolver_library *l, struct made *m)
+{
+	cusolverDnParams_t params = NULL;
+	int status;
+
+	if (!l->cusolverDnCreateParams || !l->cusolverDnDestroyParams ||
+		!l->cusolverDnSetAdvOptions)
+		return CUSOLVER_STATUS_NOT_SUPPORTED;
+	status = l->cusolverDnCreateParams(&params);
+	if (status)
+		return status;
+	m->object = params;
+	m->library = l;
+	for (int i = 0; !status && i < CUSOLVER_FUNCTIONS; i++)
+		if (m->content.params.algorithm[i])
+			status = l->cusolverDnSetAdvOptions(
+				params, i, m->content.params.algorithm[i] - 1);
+	return status;
+}
+
+/* The two kinds differ in the names of their functions. */
+#define MAKE(NAME, KIND, TYPE)                                                                 \
+	static int make_##KIND(const struct cusolver_library *l, struct made *m)               \
+	{                                                                                      \
+		const struct cusolver_jacobi *j = &m->content.jacobi;                          \
+		TYPE info = NULL;                                                              \
+		int status;                                                                    \
+                                                                                               \
+		if (!l->cusolverDnCreate##NAME##Info || !l->cusolverDnDestroy##NAME##Info ||   \
+			!l->cusolverDnX##KIND##SetTolerance ||                                 \
+			!l->cusolverDnX##KIND##SetMaxSweeps ||                                 \
+			!l->cusolverDnX##KIND##SetSortEig)                                     \
+			return CUSOLVER_STATUS_NOT_SUPPORTED;                                  \
+		status = l->cusolverDnCreate##NAME##Info(&info);                               \
+		if (status)                                                                    \
+			return status;                                                         \
+		m->object = info;                                                              \
+		m->library = l;                                                                \
+		if (j->set & CUSOLVER_SET_TOLERANCE)                                           \
+			status = l->cusolverDnX##KIND##SetTolerance(info, j->tolerance);       \
+		if (!status && j->set & CUSOLVER_SET_MAX_SWEEPS)                               \
+			status = l->cusolverDnX##KIND##SetMaxSweeps(info, j->max_sweeps);      \
+		if (!status && j->set & CUSOLVER_SET_SORT)                                     \
+			status = l->cusolverDnX##KIND##SetSortEig(info, j->sort);              \
+		return status;                                                                 \
+	}
+MAKE(Syevj, syevj, syevjInfo_t)
+MAKE(Gesvdj, gesvdj, gesvdjInfo_t)
+
+static struct made *find(
+	const struct cusolver_library *l, uint32_t kind, const union cusolver_content *content)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		if (objects[i].library == l && objects[i].kind == kind &&
+			!memcmp(&objects[i].content, content, sizeof(*content)))
+			return &objects[i];
+	return NULL;
+}
+
+static struct made *make(
+	struct library_frame *f, uint32_t kind, const union cusolver_content *content)
+{
+	const struct cusolver_library *l = f->library;
+	struct made *m = &objects[next++ % OBJECTS];
+	int status;
+
+	if (m->library) {
+		f->w->cuda.cuCtxSynchronize();
+		drop(m);
+	}
+	m->kind = kind;
+	m->content = *content;
+	status = kind == CUSOLVER_ITEM_PARAMS  ? make_params(l, m)
+		 : kind == CUSOLVER_ITEM_SYEVJ ? make_syevj(l, m)
+					       : make_gesvdj(l, m);
+	if (!status)
+		return m;
+	drop(m);
+	library_refuse(f, status);
+	return NULL;
+}
+
+void *cusolver_get_descriptor(struct library_frame *f, uint32_t kind)
+{
+	uint32_t bytes = cusolver_content_bytes(kind);
+	union cusolver_content content;
+	const uint32_t *words;
+	struct made *m;
+
+	memset(&content, 0, sizeof(content));
+	if (library_get_content(f, kind, bytes / 4, &words) != bytes / 4) {
+		library_violated(f);
+		return NULL;
+	}
+	memcpy(&content, words, bytes);
+	m = find(f->library, kind, &content);
+	if (!m)
+		m = make(f, kind, &content);
+	return m ? m->object : NULL;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Objects of parameters: made, set, put into calls.
+ */
+#include "shim/libraries/cusolver/cusolver.h"
+
+#include <stdlib.h>
+
+#include "shim/generated/cusolver_hand.h"
+
+struct object {
+	uint64_t kind; /* enum cusolver_item */
+	union cusolver_content content;
+};
+
+static cusolverStatus_t create(void **to, enum cusolver_item kind)
+{
+	struct object *o;
+
+	if (!to)
+		return CUSOLVER_STATUS_INVALID_VALUE;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return CUSOLVER_STATUS_ALLOC_FAILED;
+	o->kind = kind;
+	*to = o;
+	return CUSOLVER_STATUS_SUCCESS;
+}
+
+/* NULL: no object of that kind. */
+static struct object *find(void *descriptor, enum cusolver_item kind)
+{
+	struct object *o = descriptor;
+
+	return o && o->kind == kind ? o : NULL;
+}
+
+static cusolverStatus_t destroy(void *descriptor, enum cusolver_item kind)
+{
+	struct object *o = find(descriptor, kind);
+
+	if (!o)
+		return descriptor ? CUSOLVER_STATUS_INVALID_VALUE : CUSOLVER_STATUS_SUCCESS;
+	o->kind = 0;
+	free(o);
+	return CUSOLVER_STATUS_SUCCESS;
+}
+
+void cusolver_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind)
+{
+	const struct object *o = find((void *)(uintptr_t)descriptor, (enum cusolver_item)kind);
+	uint32_t bytes = cusolver_content_bytes(kind);
+	void *to;
+
+	if (!o) {
+		library_fault(items, CUSOLVER_STATUS_INVALID_VALUE, "");
+		return;
+	}
+	to = library_put_content(items, kind, bytes / 4);
+	if (to)
+		memcpy(to, &o->content, bytes);
+}
+
+cusolverStatus_t hand_cusolverDnCreateParams(cusolverDnParams_t *params)
+{
+	return create((void **)params, CUSOLVER_ITEM_PARAMS);
+}
+
+cusolverStatus_t hand_cusolverDnDestroyParams(cusolverDnParams_t params)
+{
+	return destroy(params, CUSOLVER_ITEM_PARAMS);
+}
+
+cusolverStatus_t hand_cusolverDnSetAdvOptions(
+	cusolverDnParams_t params, cusolverDnFunction_t function, cusolverAlgMode_t algo)
+{
+	struct object *o = find(params, CUSOLVER_ITEM_PARAMS);
+
+	if (!o || function < 0 || function >= CUSOLVER_FUNCTIONS || algo < 0 || algo > 2)
+		return CUSOLVER_STATUS_INVALID_VALUE;
+	o->content.params.algorithm[function] = (uint8_t)(1 + algo);
+	return CUSOLVER_STATUS_SUCCESS;
+}
+
+static struct cusolver_jacobi *jacobi_of(void *info, enum cusolver_item kind)
+{
+	struct object *o = find(info, kind);
+
+	return o ? &o->content.jacobi : NULL;
+}
+
+static cusolverStatus_t tolerance_set(struct cusolver_jacobi *j, double tolerance)
+{
+	if (!j)
+		return CUSOLVER_STATUS_INVALID_VALUE;
+	j->tolerance = tolerance;
+	j->set |= CUSOLVER_SET_TOLERANCE;
+	return CUSOLVER_STATUS_SUCCESS;
+}
+
+static cusolverStatus_t sweeps_set(struct cusolver_jacobi *j, int sweeps)
+{
+	if (!j || sweeps < 0)
+		return CUSOLVER_STATUS_INVALID_VALUE;
+	j->max_sweeps = sweeps;
+	j->set |= CUSOLVER_SET_MAX_SWEEPS;
+	return CUSOLVER_STATUS_SUCCESS;
+}
+
+static cusolverStatus_t sort_set(struct cusolver_jacobi *j, int sort)
+{
+	if (!j)
+		return CUSOLVER_STATUS_INVALID_VALUE;
+	j->sort = sort;
+	j->set |= CUSOLVER_SET_SORT;
+	return CUSOLVER_STATUS_SUCCESS;
+}
+
+cusolverStatus_t hand_cusolverDnCreateSyevjInfo(syevjInfo_t *info)
+{
+	return create((void **)info, CUSOLVER_ITEM_SYEVJ);
+}
+
+cusolverStatus_t hand_cusolverDnDestroySyevjInfo(syevjInfo_t info)
+{
+	return destroy(info, CUSOLVER_ITEM_SYEVJ);
+}
+
+cusolverStatus_t hand_cusolverDnXsyevjSetTolerance(syevjInfo_t info, double tolerance)
+{
+	return tolerance_set(jacobi_of(info, CUSOLVER_ITEM_SYEVJ), tolerance);
+}
+
+cusolverStatus_t hand_cusolverDnXsyevjSetMaxSweeps(syevjInfo_t info, int max_sweeps)
+{
+	return sweeps_set(jacobi_of(info, CUSOLVER_ITEM_SYEVJ), max_sweeps);
+}
+
+cusolverStatus_t hand_cusolverDnXsyevjSetSortEig(syevjInfo_t info, int sort_eig)
+{
+	return sort_set(jacobi_of(info, CUSOLVER_ITEM_SYEVJ), sort_eig);
+}
+
+cusolverStatus_t hand_cusolverDnCreateGesvdjInfo(gesvdjInfo_t *info)
+{
+	return create((void **)info, CUSOLVER_ITEM_GESVDJ);
+}
+
+cusolverStatus_t hand_cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info)
+{
+	return destroy(info, CUSOLVER_ITEM_GESVDJ);
+}
+
+cusolverStatus_t hand_cusolverDnXgesvdjSetTolerance(gesvdjInfo_t info, double tolerance)
+{
+	return tolerance_set(jacobi_of(info, CUSOLVER_ITEM_GESVDJ), tolerance);
+}
+
+cusolverStatus_t hand_cusolverDnXgesvdjSetMaxSweeps(gesvdjInfo_t info, int max_sweeps)
+{
+	return sweeps_set(jacobi_of(info, CUSOLVER_ITEM_GESVDJ), max_sweeps);
+}
+
+cusolverStatus_t hand_cusolverDnXgesvdjSetSortEig(gesvdjInfo_t info, int sort_svd)
+{
+	return sort_set(jacobi_of(info, CUSOLVER_ITEM_GESVDJ), sort_svd);
+}
