@@ -313,7 +313,7 @@ struct ptx_run_state {
 	uint32_t static_shared, shared_bytes;
 	unsigned depth;			      /* of launches by launches */
 	struct ptx_children children, at_end; /* at_end: behind all the others */
-	uint32_t nchildren;
+	atomic_uint *pending; /* how many of them the launch from the host has in all */
 	struct ptx_error error;
 };
 

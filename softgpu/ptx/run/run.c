@@ -555,10 +555,13 @@ enum ptx_status ptx_launch_check(const struct ptx_launch *launch, struct ptx_err
 
 /* One grid; what it launched comes to the head of `todo`. */
 static enum ptx_status run_grid(const struct ptx_launch *launch, uint64_t deadline_ns,
-	unsigned depth, struct ptx_children *todo, struct ptx_error *error)
+	unsigned depth, atomic_uint *pending, struct ptx_children *todo,
+	struct ptx_error *error)
 {
 	const struct ptx_module *module = launch->kernel->module;
-	struct ptx_run_state run = {.launch = launch, .module = module, .depth = depth}, **at;
+	struct ptx_run_state run = {
+		.launch = launch, .module = module, .depth = depth, .pending = pending};
+	struct ptx_run_state **at;
 	const uint32_t *g = launch->grid, *c = launch->cluster;
 	uint32_t align = module->dynamic_align;
 
@@ -635,7 +638,8 @@ static enum ptx_status run_move(
 }
 
 static enum ptx_status run_child(const struct ptx_launch *launch, struct ptx_child *child,
-	uint64_t deadline_ns, struct ptx_children *todo, struct ptx_error *error)
+	uint64_t deadline_ns, atomic_uint *pending, struct ptx_children *todo,
+	struct ptx_error *error)
 {
 	struct ptx_kernel kernel = {
 		launch->kernel->module, (struct ptx_function *)(uintptr_t)child->function};
@@ -657,7 +661,7 @@ static enum ptx_status run_child(const struct ptx_launch *launch, struct ptx_chi
 	for (int axis = 0; axis < 3; axis++)
 		inner.cluster[axis] =
 			child->function->cluster[axis] ? child->function->cluster[axis] : 1;
-	return run_grid(&inner, deadline_ns, child->depth, todo, error);
+	return run_grid(&inner, deadline_ns, child->depth, pending, todo, error);
 }
 
 enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *error)
@@ -665,11 +669,13 @@ enum ptx_status ptx_launch(const struct ptx_launch *launch, struct ptx_error *er
 	uint64_t deadline_ns = launch->timeout_ns ? ptx_now_ns() + launch->timeout_ns : 0;
 	struct ptx_children todo = {0};
 	struct ptx_child *child;
+	atomic_uint pending = 0;
 
 	memset(error, 0, sizeof(*error));
-	(void)run_grid(launch, deadline_ns, 0, &todo, error);
+	(void)run_grid(launch, deadline_ns, 0, &pending, &todo, error);
 	while (!error->status && (child = ptx_children_next(&todo))) {
-		(void)run_child(launch, child, deadline_ns, &todo, error);
+		atomic_fetch_sub(&pending, 1);
+		(void)run_child(launch, child, deadline_ns, &pending, &todo, error);
 		free(child);
 	}
 	ptx_children_drop(&todo);

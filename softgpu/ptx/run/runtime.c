@@ -29,7 +29,7 @@ enum {
 };
 
 #define MAX_DEPTH 24
-#define MAX_PENDING 65536 /* of one grid */
+#define MAX_PENDING 65536 /* of one launch from the host */
 #define MAX_PARAMS 32764
 
 /* In front of the parameters that cudaGetParameterBufferV2 hands out, in memory that the kernel
@@ -103,9 +103,9 @@ static int submit(struct ptx_run_state *run, struct ptx_child *child, uint64_t s
 		return TOO_DEEP;
 	}
 	pthread_mutex_lock(&lock);
-	added = run->nchildren < MAX_PENDING;
+	added = atomic_load(run->pending) < MAX_PENDING;
 	if (added) {
-		run->nchildren++;
+		atomic_fetch_add(run->pending, 1);
 		append(tail ? &run->at_end : &run->children, child);
 	}
 	pthread_mutex_unlock(&lock);

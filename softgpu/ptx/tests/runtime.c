@@ -120,6 +120,19 @@ static void test_depth(void **state)
 	assert_int_equal(out[0], 501);
 }
 
+/* Every thread of a block launches another block behind itself, for ever: so many wait at last
+ * that no more may. */
+static void test_pending(void **state)
+{
+	struct ptx_error error;
+
+	(void)state;
+	assert_int_equal(try(HEAD KERNEL("k") LAUNCH("k", "1", "256",
+				     "3") "setp.eq.u32 q, r1, 69; @q trap; " TAIL,
+				 &error),
+		PTX_TRAP);
+}
+
 static void test_faults(void **state)
 {
 	const char *set = "{ .param .b64 a; .param .b32 b; .param .b64 c; .param .b64 e; "
@@ -169,6 +182,7 @@ int main(void)
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_buffers),
 		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_texts),
 	};
