@@ -12,8 +12,8 @@
 
 #include "softgpu/ptx/ptx.h"
 
-#define WINDOW (16u << 20) /* of which the first part has memory */
-#define BLOCK (1u << 20)
+#define WINDOW (64u << 20) /* of which the first part has memory */
+#define BLOCK (16u << 20)  /* room for a heap of malloc */
 #define KERNELS 3
 #define PARAMS 4096
 #define TIMEOUT_NS 5000000
@@ -67,6 +67,8 @@ static void run(struct ptx_kernel *kernel)
 		params[k] = k % 3 == 2 ? k : window.base + BLOCK / 2 + 64 * k;
 	if (info.required[0])
 		memcpy(launch.block, info.required, sizeof(launch.block));
+	if (info.cluster[0])
+		memcpy(launch.cluster, info.cluster, sizeof(launch.cluster));
 	ptx_launch(&launch, &error);
 }
 
