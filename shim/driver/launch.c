@@ -186,8 +186,11 @@ static CUresult launch_send(const struct launch *l)
 		launch_names(l);
 		status = mirror_before();
 	}
-	if (status)
+	if (status) {
+		/* As natively, it spoils the capture that it would be a node of. */
+		(void)capture_refuse(l->stream);
 		return status;
+	}
 	/* Parameters that lie in managed memory may have to be fetched: not under the ring's
 	 * lock. */
 	if (__builtin_expect(shim_perf & PERF_POST && !managed_any && !mirror_apart, 1)) {

@@ -3,7 +3,7 @@
  * What a capture says to other calls, before these look at their arguments: on the stream that
  * captures, on the legacy stream beside it, and wherever the capture's mode forbids unsafe calls.
  */
-#include "check.h"
+#include "driver.h"
 
 #include <thread>
 
@@ -150,6 +150,24 @@ static void unsafe()
 	CUDA(cudaEventDestroy(event));
 }
 
+/* A launch that cannot be spoils the capture; a copy that cannot be does not. */
+static void mistakes()
+{
+	cudaStream_t stream = capturing(cudaStreamCaptureModeRelaxed);
+	void *arguments[] = {&data};
+	cudaFunction_t function;
+
+	ENTRY(cuLaunchKernel);
+	CUDA(cudaGetFuncBySymbol(&function, (const void *)one));
+	CUDA_IS(cudaErrorInvalidValue, cudaMemsetAsync(NULL, 0, 4, stream));
+	ends(stream, cudaSuccess);
+	stream = capturing(cudaStreamCaptureModeRelaxed);
+	DRIVER_IS(CUDA_ERROR_INVALID_VALUE,
+		p_cuLaunchKernel(
+			function, 1, 1, 1, 4096, 1, 1, 0, stream, arguments, NULL));
+	ends(stream, cudaErrorStreamCaptureInvalidated);
+}
+
 /* An event of a graph's own needs a graph. */
 static void external()
 {
@@ -186,6 +204,7 @@ int main()
 	never();
 	legacy();
 	unsafe();
+	mistakes();
 	external();
 	ended_by_another();
 	CUDA(cudaFree(data));
