@@ -17,3 +17,7 @@ test: test-differential
 test-differential: run-differential ## 79,000 calls against what NVIDIA's driver answered
 $(call add_test,differential,tests/differential/run.py,all $(DIFFERENTIAL_TRACE), \
 	tests/differential/run.py --dist $(BUILD))
+
+.PHONY: test-differential-switches
+test-differential-switches: all $(DIFFERENTIAL_TRACE) ## the same with each optimisation off; not part of make test
+	$(Q)tests/differential/switches.py --dist $(BUILD)
