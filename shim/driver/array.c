@@ -271,10 +271,10 @@ CUresult hand_cuArray3DGetDescriptor_v2(
 {
 	const struct array *array = array_find((uint64_t)(uintptr_t)hArray, false);
 
-	if (!pArrayDescriptor)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
 	*pArrayDescriptor = (CUDA_ARRAY3D_DESCRIPTOR){.Width = array->desc.width,
 		.Height = array->desc.height,
 		.Depth = array->desc.depth,

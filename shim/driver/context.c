@@ -344,10 +344,10 @@ CUresult hand_cuCtxCreate_v4(
 	if (!device_of(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	/* As on a device without MPS, and with no graphics to share a queue with. */
-	if (ctxCreateParams && ctxCreateParams->numExecAffinityParams)
-		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	if (ctxCreateParams && ctxCreateParams->cigParams)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (ctxCreateParams && ctxCreateParams->numExecAffinityParams)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	return context_create(pctx, flags, dev);
 }
 

@@ -1993,20 +1993,15 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
 	cuMemFreeAsync_ptsz, hand_cuMemFreeAsync, (CUdeviceptr dptr, CUstream hStream), (dptr,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream),
-	cuMemAllocAsync, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
-	CUstream hStream), (dptr, bytesize, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
-	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemAllocAsync_ptsz, hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize,
-	CUstream hStream), (dptr, bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream) ?: capture_elsewhere(hStream),
-	cuMemAllocFromPoolAsync, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
-	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool, hStream));
-STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD) ?:
-	capture_elsewhere(hStream ? hStream : CU_STREAM_PER_THREAD),
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemAllocAsync, hand_cuMemAllocAsync,
+	(CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr, bytesize, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS, cuMemAllocAsync_ptsz,
+	hand_cuMemAllocAsync, (CUdeviceptr *dptr, size_t bytesize, CUstream hStream), (dptr,
+	bytesize, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuMemAllocFromPoolAsync, hand_cuMemAllocFromPoolAsync,
+	(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr,
+	bytesize, pool, hStream));
+STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuMemAllocFromPoolAsync_ptsz, hand_cuMemAllocFromPoolAsync, (CUdeviceptr *dptr,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool,
 	hStream ? hStream : CU_STREAM_PER_THREAD));

@@ -88,7 +88,7 @@ cudaError_t hand_cudaFreeHost(void *ptr)
 {
 	cudaError_t error = runtime_enter();
 
-	return error || !ptr ? error : runtime_status(cuMemFreeHost(ptr));
+	return error ? error : runtime_status(cuMemFreeHost(ptr));
 }
 
 cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags)

@@ -38,7 +38,7 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 	if (!ptr)
 		return cudaErrorInvalidValue;
 	error = runtime_enter();
-	if (!error && size)
+	if (!error)
 		error = runtime_status(cuMemAllocFromPoolAsync(
 			&address, size, (CUmemoryPool)memPool, (CUstream)stream));
 	*ptr = (void *)address;

@@ -247,7 +247,7 @@ cudaError_t runtime_enter_slow(void)
 {
 	struct runtime_thread *thread = &runtime_thread;
 	uint32_t generation = atomic_load(runtime_generation);
-	CUcontext current = NULL;
+	CUcontext current = NULL, own;
 	cudaError_t error = runtime_init();
 	unsigned version;
 	int ordinal;
@@ -268,7 +268,8 @@ cudaError_t runtime_enter_slow(void)
 	error = current_ordinal(&ordinal);
 	if (error)
 		return error;
-	if (ordinal < RUNTIME_DEVICES && current == atomic_load(&primary.contexts[ordinal]))
+	/* Or the primary context after all: it is ours as well then. */
+	if (ordinal < RUNTIME_DEVICES && !runtime_primary(ordinal, &own) && current == own)
 		return runtime_bind(ordinal);
 	if (cuCtxGetApiVersion(current, &version))
 		return cudaErrorDeviceUninitialized;

@@ -54,7 +54,7 @@ CUresult cuMemFreeHost(void *p)
 	if (ret)
 		return ret;
 	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
 	queue_drain(context, 0);
 	return memory_release((uintptr_t)p, BLOCK_HOST);
 }

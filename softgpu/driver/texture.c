@@ -222,9 +222,7 @@ CUresult texture_describe(struct ptx_texture *t, const CUDA_RESOURCE_DESC *resou
 
 	if (!ret && texture)
 		return set_sampler(t, texture);
-	if (!ret &&
-		(resource->resType != CU_RESOURCE_TYPE_ARRAY ||
-			!(resource->res.array.hArray->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST)))
+	if (!ret && resource->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
 	t->surface = true;
 	return ret;

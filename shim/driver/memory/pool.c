@@ -256,6 +256,19 @@ static struct piece *piece_new(struct pool *pool, size_t bytes, CUresult *status
 	return piece;
 }
 
+/* What a capture says to an allocation; it tells no address then, as natively. */
+static CUresult alloc_captured(CUdeviceptr *dptr, CUstream stream)
+{
+	CUresult status;
+
+	if (dptr)
+		*dptr = 0;
+	if (!capture_any())
+		return CUDA_SUCCESS;
+	status = capture_node(stream);
+	return status ? status : capture_elsewhere(stream);
+}
+
 static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, CUstream hStream)
 {
 	struct graph *graph;
@@ -266,10 +279,12 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = 0;
-	if (!bytes || pool->imported)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (status)
 		return status;
+	if (pool->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!bytes)
+		return CUDA_SUCCESS;
 	graph = capture_graph(stream);
 	if (graph)
 		return memory_node_capture_alloc(graph, stream, pool->device, bytes, dptr);
@@ -288,8 +303,11 @@ static CUresult pool_alloc(struct pool *pool, CUdeviceptr *dptr, size_t bytes, C
 CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	struct context *context = context_current();
+	CUresult status = alloc_captured(dptr, hStream);
 	struct pool *pool;
 
+	if (status)
+		return status;
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&pools.lock);
@@ -302,9 +320,10 @@ CUresult hand_cuMemAllocFromPoolAsync(
 	CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
 	struct pool *from = pool_of(pool);
+	CUresult status = alloc_captured(dptr, hStream);
 
-	if (dptr)
-		*dptr = 0;
+	if (status)
+		return status;
 	return from ? pool_alloc(from, dptr, bytesize, hStream) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -598,5 +617,8 @@ CUresult hand_cuMemSetMemPool(
 	CUresult status =
 		pool_of(pool) ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
 
-	return status ? status : hand_cuDeviceSetMemPool(location->id, pool);
+	/* There is no pool that would fit what is not served. */
+	if (status)
+		return CUDA_ERROR_INVALID_VALUE;
+	return hand_cuDeviceSetMemPool(location->id, pool);
 }

@@ -156,7 +156,7 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 	switch (prop->location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		if (!device_of(prop->location.id))
-			return CUDA_ERROR_INVALID_VALUE;
+			return CUDA_ERROR_INVALID_DEVICE;
 		return prop->requestedHandleTypes &
 				       ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 			       ? CUDA_ERROR_NOT_SUPPORTED

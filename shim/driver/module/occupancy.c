@@ -18,8 +18,7 @@ CUresult hand_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlock
 	struct wire_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *body;
 	struct shim_call call;
 
-	if (!numBlocks || blockSize <= 0 ||
-		flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+	if (!numBlocks || flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
 	body = shim_begin(
 		&call, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, sizeof(*body));
