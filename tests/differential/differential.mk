@@ -19,5 +19,6 @@ $(call add_test,differential,tests/differential/run.py,all $(DIFFERENTIAL_TRACE)
 	tests/differential/run.py --dist $(BUILD))
 
 .PHONY: test-differential-switches
-test-differential-switches: all $(DIFFERENTIAL_TRACE) ## the same with each optimisation off; not part of make test
-	$(Q)tests/differential/switches.py --dist $(BUILD)
+test-differential-switches: run-differential-switches ## the same with each optimisation off; not part of make test
+$(call add_test,differential-switches,tests/differential/switches.py,all $(DIFFERENTIAL_TRACE), \
+	tests/differential/switches.py --dist $(BUILD))
