@@ -222,7 +222,8 @@ static void task_run(void *argument)
 	cuSoftgpuTaskBegin();
 	if (task_reaches_all(task)) {
 		/* What a program kept there is lost, as natively. */
-		memset(task->work, 0xff, task->work_bytes);
+		if (task->work_bytes)
+			memset(task->work, 0xff, task->work_bytes);
 		task->run(task);
 	}
 	cuSoftgpuTaskEnd();

@@ -113,7 +113,7 @@ static void some_of(enum type t, int n, bool wide)
 	int first = 2, last = n - 1, words = 0, found = -1;
 	int64_t found64 = -1;
 	size_t bytes, on_host;
-	float low = 0, high = 0;
+	double low = 0, high = 0; /* as a float, too */
 	number *a = hermitian(t, n, false, 0), *v, *w;
 	void *at = put(t, a, n, n, n), *values = device((size_t)n * size_of(real_of(t)));
 	void *work, *rest = NULL;
