@@ -237,8 +237,6 @@ CUresult hand_cuGraphNodeSetEnabled(
 	status = switch_check(exec, node);
 	if (status)
 		return status;
-	if (isEnabled > 1)
-		return CUDA_ERROR_INVALID_VALUE;
 	place = node_place(node, &exec->parts);
 	if (place)
 		place->off = !isEnabled;
