@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs Numba 0.61.2 for a machine with a GPU and without a network: about 35 MB for CPython 3.12, to be
+# Packs Numba 0.61.2 for a machine with a GPU and without a network: 50 MiB for CPython 3.12, to be
 # carried there and given to tests/gpu/numba.sh.  The same packages as install.sh's, without NVRTC,
 # which that machine has.
 #
