@@ -19,8 +19,10 @@
 #include "protocol/generated/cuda_wire.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "shim/driver/graph/capture.h"
 #include "shim/driver/procs.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/thread.h"
 
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
 CUresult cuStreamWaitValue64_v2_ptsz(
@@ -30,6 +32,9 @@ CUresult cuFabricCpyBatchAsync(void);
 /* --- the app's side of the engine
  * ------------------------------------------------------------- */
 
+/* No thread captures. */
+struct captures captures;
+_Thread_local struct thread thread_self;
 unsigned shim_perf = ~0u;
 bool shim_counting;
 static unsigned entered = ~0u;
