@@ -544,5 +544,6 @@ int main(void)
 		TEST(a_library_that_is_no_driver_is_named),
 	};
 
+	thread_self.current = (struct context *)body; /* one, which nobody looks into */
 	return cmocka_run_group_tests_name("generated", tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static CUresult array_close(struct worker *w, struct worker_array *array)
 				       : w->cuda.cuArrayDestroy(array->array);
 		w->devices[array->device].used -= array->bytes;
 	}
-	array_unmap(w, array);
+	array_tiles_unmap(w, array);
 	free(array);
 	return status;
 }

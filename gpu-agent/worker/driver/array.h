@@ -21,7 +21,7 @@ struct worker_array {
 	uint32_t pool_count;
 };
 /* The array goes, and with it what it holds of them. */
-void array_unmap(struct worker *w, struct worker_array *array);
+void array_tiles_unmap(struct worker *w, struct worker_array *array);
 
 /* The array whose box is copied: refuses a handle that is none, and a box that it does not
  * hold. */

@@ -11,7 +11,7 @@
 #include "gpu-agent/worker/driver/vmm.h"
 #include "gpu-agent/worker/handle.h"
 
-void array_unmap(struct worker *w, struct worker_array *array)
+void array_tiles_unmap(struct worker *w, struct worker_array *array)
 {
 	for (uint32_t i = 0; i < array->pool_count; i++)
 		vmm_unmapped(w, array->pools[i]);
