@@ -450,7 +450,7 @@ class Starts(unittest.TestCase):
         self.assertTrue(json.loads(got.stdout)["granted"])
         agent.welcome = lambda fields, hello: fields.update(status=800, text=b"no token")
         got = self.run_client("probe", "--agent", "127.0.0.1:%d" % agent.port)
-        self.assertEqual(got.returncode, 1)
+        self.assertEqual(got.returncode, 3)
         self.assertIn("no token", got.stderr)
         agent.close()
 

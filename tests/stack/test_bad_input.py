@@ -201,9 +201,9 @@ def test_wrong_token():
             s.app("sum", 1, 64).right()
             for token in ("wrong", "righ", "rightt"):
                 line = one_line([CLIENT, "probe", "--agent", s.agent.address, "--token", token],
-                                s.agent.address, "token", status=1)
+                                s.agent.address, "token", status=3)
                 assert "right" not in line.replace("rights", ""), line
-            one_line([CLIENT, "probe", "--agent", s.agent.address], "token", status=1)
+            one_line([CLIENT, "probe", "--agent", s.agent.address], "token", status=3)
             assert raw_hello(s.agent.ports["recv"], token=b"\xff" * 256)[0] == NOT_PERMITTED
             with folder() as other:
                 sidecar = Sidecar(other, s.agent, "--token", "wrong")

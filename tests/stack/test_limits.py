@@ -142,7 +142,7 @@ def test_more_gpus_than_there_are_is_an_error_that_says_so():
         assert app.wait() != 0 and str(NOT_PERMITTED) in app.text(), app.text()
         wait_for(lambda: "2 GPUs are asked for, this agent has 1" in s.sidecar.log(), 5, "the text")
         one_line([CLIENT, "probe", "--agent", s.agent.address, "--gpu-count", "2"],
-                 "2 GPUs are asked for", status=1)
+                 "2 GPUs are asked for", status=3)
 
 
 def test_of_several_agents_the_freest_that_serves_is_taken_and_kept():
