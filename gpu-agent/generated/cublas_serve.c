@@ -139,280 +139,117 @@ static CUresult run_cublasDestroy_v2(struct worker *w, struct request *r)
 
 static int run_cublasNrm2Ex(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasNrm2Ex) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *result = library_get_result_at(f, at, 1, 2);
 
-	if (library_stop(f, !l->cublasNrm2Ex, "cublasNrm2Ex"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasNrm2Ex(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], result, (cudaDataType)key[3],
-		(cudaDataType)key[4]);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+		(int)key[2], result, (cudaDataType)key[3], (cudaDataType)key[4]);
 }
 
 static int run_cublasSnrm2_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSnrm2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	void *result = library_get_result_at(f, at, 1, 1);
 
-	if (library_stop(f, !l->cublasSnrm2_v2, "cublasSnrm2_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSnrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasDnrm2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasDnrm2_v2, "cublasDnrm2_v2"))
-		return f->status;
-	return l->cublasDnrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasScnrm2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasScnrm2_v2, "cublasScnrm2_v2"))
-		return f->status;
-	return l->cublasScnrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasDznrm2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasDznrm2_v2, "cublasDznrm2_v2"))
-		return f->status;
-	return l->cublasDznrm2_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1], result);
 }
 
 static int run_cublasDotEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasDotEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *result = library_get_result_at(f, at, 2, 2);
 
-	if (library_stop(f, !l->cublasDotEx, "cublasDotEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasDotEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4], result, (cudaDataType)key[5],
-		(cudaDataType)key[6]);
-}
-
-static int run_cublasDotcEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *result = library_get_result_at(f, at, 2, 2);
-
-	if (library_stop(f, !l->cublasDotcEx, "cublasDotcEx"))
-		return f->status;
-	return l->cublasDotcEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4], result, (cudaDataType)key[5],
-		(cudaDataType)key[6]);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4],
+		result, (cudaDataType)key[5], (cudaDataType)key[6]);
 }
 
 static int run_cublasSdot_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSdot_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *result = library_get_result_at(f, at, 2, 1);
 
-	if (library_stop(f, !l->cublasSdot_v2, "cublasSdot_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSdot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], result);
-}
-
-static int run_cublasDdot_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *result = library_get_result_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasDdot_v2, "cublasDdot_v2"))
-		return f->status;
-	return l->cublasDdot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], result);
-}
-
-static int run_cublasCdotu_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *result = library_get_result_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCdotu_v2, "cublasCdotu_v2"))
-		return f->status;
-	return l->cublasCdotu_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], result);
-}
-
-static int run_cublasCdotc_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *result = library_get_result_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCdotc_v2, "cublasCdotc_v2"))
-		return f->status;
-	return l->cublasCdotc_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], result);
 }
 
 static int run_cublasZdotu_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZdotu_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *result = library_get_result_at(f, at, 2, 2);
 
-	if (library_stop(f, !l->cublasZdotu_v2, "cublasZdotu_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZdotu_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], result);
-}
-
-static int run_cublasZdotc_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *result = library_get_result_at(f, at, 2, 2);
-
-	if (library_stop(f, !l->cublasZdotc_v2, "cublasZdotc_v2"))
-		return f->status;
-	return l->cublasZdotc_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], result);
 }
 
 static int run_cublasScalEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasScalEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasScalEx, "cublasScalEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasScalEx(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+	return call(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
 		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
 		(cudaDataType)key[4]);
 }
 
 static int run_cublasSscal_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSscal_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasSscal_v2, "cublasSscal_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1]);
-}
-
-static int run_cublasDscal_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDscal_v2, "cublasDscal_v2"))
-		return f->status;
-	return l->cublasDscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1]);
-}
-
-static int run_cublasCscal_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCscal_v2, "cublasCscal_v2"))
-		return f->status;
-	return l->cublasCscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1]);
-}
-
-static int run_cublasCsscal_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCsscal_v2, "cublasCsscal_v2"))
-		return f->status;
-	return l->cublasCsscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1]);
+	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1], (int)key[1]);
 }
 
 static int run_cublasZscal_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZscal_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZscal_v2, "cublasZscal_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
-		(int)key[1]);
-}
-
-static int run_cublasZdscal_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasZdscal_v2, "cublasZdscal_v2"))
-		return f->status;
-	return l->cublasZdscal_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1]);
+	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2], (int)key[1]);
 }
 
 static int run_cublasAxpyEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasAxpyEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasAxpyEx, "cublasAxpyEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasAxpyEx(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+	return call(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
 		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
 		(void *)(uintptr_t)at[3], (cudaDataType)key[4], (int)key[5],
 		(cudaDataType)key[6]);
@@ -420,533 +257,141 @@ static int run_cublasAxpyEx(struct library_frame *f)
 
 static int run_cublasSaxpy_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSaxpy_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasSaxpy_v2, "cublasSaxpy_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
-}
-
-static int run_cublasDaxpy_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDaxpy_v2, "cublasDaxpy_v2"))
-		return f->status;
-	return l->cublasDaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
-}
-
-static int run_cublasCaxpy_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCaxpy_v2, "cublasCaxpy_v2"))
-		return f->status;
-	return l->cublasCaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
-		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
+	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1], (int)key[1],
+		(void *)(uintptr_t)at[2], (int)key[2]);
 }
 
 static int run_cublasZaxpy_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZaxpy_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZaxpy_v2, "cublasZaxpy_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZaxpy_v2(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
-		(int)key[1], (void *)(uintptr_t)at[3], (int)key[2]);
+	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2], (int)key[1],
+		(void *)(uintptr_t)at[3], (int)key[2]);
 }
 
 static int run_cublasCopyEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasCopyEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 
-	if (library_stop(f, !l->cublasCopyEx, "cublasCopyEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasCopyEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4]);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4]);
 }
 
 static int run_cublasScopy_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasScopy_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 
-	if (library_stop(f, !l->cublasScopy_v2, "cublasScopy_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasScopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasDcopy_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDcopy_v2, "cublasDcopy_v2"))
-		return f->status;
-	return l->cublasDcopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasCcopy_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCcopy_v2, "cublasCcopy_v2"))
-		return f->status;
-	return l->cublasCcopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasZcopy_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZcopy_v2, "cublasZcopy_v2"))
-		return f->status;
-	return l->cublasZcopy_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasSswap_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasSswap_v2, "cublasSswap_v2"))
-		return f->status;
-	return l->cublasSswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasDswap_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDswap_v2, "cublasDswap_v2"))
-		return f->status;
-	return l->cublasDswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasCswap_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCswap_v2, "cublasCswap_v2"))
-		return f->status;
-	return l->cublasCswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasZswap_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZswap_v2, "cublasZswap_v2"))
-		return f->status;
-	return l->cublasZswap_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasSwapEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasSwapEx, "cublasSwapEx"))
-		return f->status;
-	return l->cublasSwapEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4]);
-}
-
-static int run_cublasIsamax_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIsamax_v2, "cublasIsamax_v2"))
-		return f->status;
-	return l->cublasIsamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasIdamax_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIdamax_v2, "cublasIdamax_v2"))
-		return f->status;
-	return l->cublasIdamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasIcamax_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIcamax_v2, "cublasIcamax_v2"))
-		return f->status;
-	return l->cublasIcamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasIzamax_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIzamax_v2, "cublasIzamax_v2"))
-		return f->status;
-	return l->cublasIzamax_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
 }
 
 static int run_cublasIamaxEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasIamaxEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	void *result = library_get_result_at(f, at, 1, 1);
 
-	if (library_stop(f, !l->cublasIamaxEx, "cublasIamaxEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasIamaxEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], result);
-}
-
-static int run_cublasIsamin_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIsamin_v2, "cublasIsamin_v2"))
-		return f->status;
-	return l->cublasIsamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasIdamin_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIdamin_v2, "cublasIdamin_v2"))
-		return f->status;
-	return l->cublasIdamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasIcamin_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIcamin_v2, "cublasIcamin_v2"))
-		return f->status;
-	return l->cublasIcamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasIzamin_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIzamin_v2, "cublasIzamin_v2"))
-		return f->status;
-	return l->cublasIzamin_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasIaminEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasIaminEx, "cublasIaminEx"))
-		return f->status;
-	return l->cublasIaminEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], result);
-}
-
-static int run_cublasAsumEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *result = library_get_result_at(f, at, 1, 2);
-
-	if (library_stop(f, !l->cublasAsumEx, "cublasAsumEx"))
-		return f->status;
-	return l->cublasAsumEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], result, (cudaDataType)key[3],
-		(cudaDataType)key[4]);
-}
-
-static int run_cublasSasum_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasSasum_v2, "cublasSasum_v2"))
-		return f->status;
-	return l->cublasSasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasDasum_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasDasum_v2, "cublasDasum_v2"))
-		return f->status;
-	return l->cublasDasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasScasum_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasScasum_v2, "cublasScasum_v2"))
-		return f->status;
-	return l->cublasScasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
-}
-
-static int run_cublasDzasum_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 2);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !l->cublasDzasum_v2, "cublasDzasum_v2"))
-		return f->status;
-	return l->cublasDzasum_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		result);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+		(int)key[2], result);
 }
 
 static int run_cublasSrot_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSrot_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 1);
 	void *s = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSrot_v2, "cublasSrot_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], c, s);
-}
-
-static int run_cublasDrot_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *c = library_get_scalar_at(f, at, 2, 1);
-	void *s = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDrot_v2, "cublasDrot_v2"))
-		return f->status;
-	return l->cublasDrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], c, s);
-}
-
-static int run_cublasCrot_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *c = library_get_scalar_at(f, at, 2, 1);
-	void *s = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCrot_v2, "cublasCrot_v2"))
-		return f->status;
-	return l->cublasCrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], c, s);
-}
-
-static int run_cublasCsrot_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *c = library_get_scalar_at(f, at, 2, 1);
-	void *s = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCsrot_v2, "cublasCsrot_v2"))
-		return f->status;
-	return l->cublasCsrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], c, s);
 }
 
 static int run_cublasZrot_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZrot_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 1);
 	void *s = library_get_scalar_at(f, at, 3, 2);
 
-	if (library_stop(f, !l->cublasZrot_v2, "cublasZrot_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], c, s);
-}
-
-static int run_cublasZdrot_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *c = library_get_scalar_at(f, at, 2, 1);
-	void *s = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasZdrot_v2, "cublasZdrot_v2"))
-		return f->status;
-	return l->cublasZdrot_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], c, s);
 }
 
 static int run_cublasRotEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasRotEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 2);
 	void *s = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasRotEx, "cublasRotEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasRotEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4], c, s, (cudaDataType)key[5],
-		(cudaDataType)key[6]);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4], c, s,
+		(cudaDataType)key[5], (cudaDataType)key[6]);
 }
 
 static int run_cublasSrotg_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSrotg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *a = library_get_result_at(f, at, 0, 1);
 	void *b = library_get_result_at(f, at, 1, 1);
 	void *c = library_get_result_at(f, at, 2, 1);
 	void *s = library_get_result_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSrotg_v2, "cublasSrotg_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSrotg_v2(f->handle, a, b, c, s);
-}
-
-static int run_cublasDrotg_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *a = library_get_result_at(f, at, 0, 1);
-	void *b = library_get_result_at(f, at, 1, 1);
-	void *c = library_get_result_at(f, at, 2, 1);
-	void *s = library_get_result_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDrotg_v2, "cublasDrotg_v2"))
-		return f->status;
-	return l->cublasDrotg_v2(f->handle, a, b, c, s);
-}
-
-static int run_cublasCrotg_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *a = library_get_result_at(f, at, 0, 1);
-	void *b = library_get_result_at(f, at, 1, 1);
-	void *c = library_get_result_at(f, at, 2, 1);
-	void *s = library_get_result_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCrotg_v2, "cublasCrotg_v2"))
-		return f->status;
-	return l->cublasCrotg_v2(f->handle, a, b, c, s);
+	return call(f->handle, a, b, c, s);
 }
 
 static int run_cublasZrotg_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZrotg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *a = library_get_result_at(f, at, 0, 2);
 	void *b = library_get_result_at(f, at, 2, 2);
 	void *c = library_get_result_at(f, at, 4, 1);
 	void *s = library_get_result_at(f, at, 5, 2);
 
-	if (library_stop(f, !l->cublasZrotg_v2, "cublasZrotg_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZrotg_v2(f->handle, a, b, c, s);
+	return call(f->handle, a, b, c, s);
 }
 
 static int run_cublasRotgEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasRotgEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 8 * 8);
 	void *a = library_get_result_at(f, at, 0, 2);
@@ -954,56 +399,55 @@ static int run_cublasRotgEx(struct library_frame *f)
 	void *c = library_get_result_at(f, at, 4, 2);
 	void *s = library_get_result_at(f, at, 6, 2);
 
-	if (library_stop(f, !l->cublasRotgEx, "cublasRotgEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasRotgEx(f->handle, a, b, (cudaDataType)key[0], c, s,
-		(cudaDataType)key[1], (cudaDataType)key[2]);
+	return call(f->handle, a, b, (cudaDataType)key[0], c, s, (cudaDataType)key[1],
+		(cudaDataType)key[2]);
 }
 
 static int run_cublasSrotm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSrotm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *param = library_get_scalar_at(f, at, 2, 3);
 
-	if (library_stop(f, !l->cublasSrotm_v2, "cublasSrotm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSrotm_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], param);
 }
 
 static int run_cublasDrotm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasDrotm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *param = library_get_scalar_at(f, at, 2, 5);
 
-	if (library_stop(f, !l->cublasDrotm_v2, "cublasDrotm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasDrotm_v2(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], param);
 }
 
 static int run_cublasRotmEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasRotmEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *param = library_get_scalar_at(f, at, 2, 5);
 
-	if (library_stop(f, !l->cublasRotmEx, "cublasRotmEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasRotmEx(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
-		(cudaDataType)key[3], (int)key[4], param, (cudaDataType)key[5],
-		(cudaDataType)key[6]);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
+		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4], param,
+		(cudaDataType)key[5], (cudaDataType)key[6]);
 }
 
 static int run_cublasSrotmg_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSrotmg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 1);
 	void *d2 = library_get_result_at(f, at, 1, 1);
@@ -1011,14 +455,14 @@ static int run_cublasSrotmg_v2(struct library_frame *f)
 	void *y1 = library_get_scalar_at(f, at, 3, 1);
 	void *param = library_get_result_at(f, at, 4, 3);
 
-	if (library_stop(f, !l->cublasSrotmg_v2, "cublasSrotmg_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSrotmg_v2(f->handle, d1, d2, x1, y1, param);
+	return call(f->handle, d1, d2, x1, y1, param);
 }
 
 static int run_cublasDrotmg_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasDrotmg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 9 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 1);
 	void *d2 = library_get_result_at(f, at, 1, 1);
@@ -1026,14 +470,14 @@ static int run_cublasDrotmg_v2(struct library_frame *f)
 	void *y1 = library_get_scalar_at(f, at, 3, 1);
 	void *param = library_get_result_at(f, at, 4, 5);
 
-	if (library_stop(f, !l->cublasDrotmg_v2, "cublasDrotmg_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasDrotmg_v2(f->handle, d1, d2, x1, y1, param);
+	return call(f->handle, d1, d2, x1, y1, param);
 }
 
 static int run_cublasRotmgEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasRotmgEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 13 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 2);
@@ -1042,1336 +486,402 @@ static int run_cublasRotmgEx(struct library_frame *f)
 	void *y1 = library_get_scalar_at(f, at, 6, 2);
 	void *param = library_get_result_at(f, at, 8, 5);
 
-	if (library_stop(f, !l->cublasRotmgEx, "cublasRotmgEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasRotmgEx(f->handle, d1, (cudaDataType)key[0], d2, (cudaDataType)key[1],
-		x1, (cudaDataType)key[2], y1, (cudaDataType)key[3], param, (cudaDataType)key[4],
+	return call(f->handle, d1, (cudaDataType)key[0], d2, (cudaDataType)key[1], x1,
+		(cudaDataType)key[2], y1, (cudaDataType)key[3], param, (cudaDataType)key[4],
 		(cudaDataType)key[5]);
 }
 
 static int run_cublasSgemv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgemv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSgemv_v2, "cublasSgemv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
-}
-
-static int run_cublasDgemv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDgemv_v2, "cublasDgemv_v2"))
-		return f->status;
-	return l->cublasDgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
-}
-
-static int run_cublasCgemv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemv_v2, "cublasCgemv_v2"))
-		return f->status;
-	return l->cublasCgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4],
+		beta, (void *)(uintptr_t)at[4], (int)key[5]);
 }
 
 static int run_cublasZgemv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgemv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZgemv_v2, "cublasZgemv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgemv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
-		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4],
+		beta, (void *)(uintptr_t)at[6], (int)key[5]);
 }
 
 static int run_cublasSgbmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSgbmv_v2, "cublasSgbmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
-		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
-		(int)key[7]);
-}
-
-static int run_cublasDgbmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDgbmv_v2, "cublasDgbmv_v2"))
-		return f->status;
-	return l->cublasDgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
-		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
-		(int)key[7]);
-}
-
-static int run_cublasCgbmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgbmv_v2, "cublasCgbmv_v2"))
-		return f->status;
-	return l->cublasCgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], (int)key[3],
+		(int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
 		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
 		(int)key[7]);
 }
 
 static int run_cublasZgbmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZgbmv_v2, "cublasZgbmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgbmv_v2(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], (int)key[3],
+		(int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
 		(void *)(uintptr_t)at[3], (int)key[6], beta, (void *)(uintptr_t)at[6],
 		(int)key[7]);
 }
 
 static int run_cublasStrmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStrmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 
-	if (library_stop(f, !l->cublasStrmv_v2, "cublasStrmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
-
-static int run_cublasDtrmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtrmv_v2, "cublasDtrmv_v2"))
-		return f->status;
-	return l->cublasDtrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
-
-static int run_cublasCtrmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtrmv_v2, "cublasCtrmv_v2"))
-		return f->status;
-	return l->cublasCtrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
-
-static int run_cublasZtrmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtrmv_v2, "cublasZtrmv_v2"))
-		return f->status;
-	return l->cublasZtrmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
 		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
 		(void *)(uintptr_t)at[1], (int)key[5]);
 }
 
 static int run_cublasStbmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 
-	if (library_stop(f, !l->cublasStbmv_v2, "cublasStbmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
-}
-
-static int run_cublasDtbmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtbmv_v2, "cublasDtbmv_v2"))
-		return f->status;
-	return l->cublasDtbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
-}
-
-static int run_cublasCtbmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtbmv_v2, "cublasCtbmv_v2"))
-		return f->status;
-	return l->cublasCtbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
-}
-
-static int run_cublasZtbmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtbmv_v2, "cublasZtbmv_v2"))
-		return f->status;
-	return l->cublasZtbmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
 		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
 		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
 }
 
 static int run_cublasStpmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStpmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 
-	if (library_stop(f, !l->cublasStpmv_v2, "cublasStpmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
 		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
 		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasDtpmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtpmv_v2, "cublasDtpmv_v2"))
-		return f->status;
-	return l->cublasDtpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasCtpmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtpmv_v2, "cublasCtpmv_v2"))
-		return f->status;
-	return l->cublasCtpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasZtpmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtpmv_v2, "cublasZtpmv_v2"))
-		return f->status;
-	return l->cublasZtpmv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasStrsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasStrsv_v2, "cublasStrsv_v2"))
-		return f->status;
-	return l->cublasStrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
-
-static int run_cublasDtrsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtrsv_v2, "cublasDtrsv_v2"))
-		return f->status;
-	return l->cublasDtrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
-
-static int run_cublasCtrsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtrsv_v2, "cublasCtrsv_v2"))
-		return f->status;
-	return l->cublasCtrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
-
-static int run_cublasZtrsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtrsv_v2, "cublasZtrsv_v2"))
-		return f->status;
-	return l->cublasZtrsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5]);
-}
-
-static int run_cublasStpsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasStpsv_v2, "cublasStpsv_v2"))
-		return f->status;
-	return l->cublasStpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasDtpsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtpsv_v2, "cublasDtpsv_v2"))
-		return f->status;
-	return l->cublasDtpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasCtpsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtpsv_v2, "cublasCtpsv_v2"))
-		return f->status;
-	return l->cublasCtpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasZtpsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtpsv_v2, "cublasZtpsv_v2"))
-		return f->status;
-	return l->cublasZtpsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[4]);
-}
-
-static int run_cublasStbsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasStbsv_v2, "cublasStbsv_v2"))
-		return f->status;
-	return l->cublasStbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
-}
-
-static int run_cublasDtbsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtbsv_v2, "cublasDtbsv_v2"))
-		return f->status;
-	return l->cublasDtbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
-}
-
-static int run_cublasCtbsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtbsv_v2, "cublasCtbsv_v2"))
-		return f->status;
-	return l->cublasCtbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
-}
-
-static int run_cublasZtbsv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtbsv_v2, "cublasZtbsv_v2"))
-		return f->status;
-	return l->cublasZtbsv_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
-		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
 }
 
 static int run_cublasSsymv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSsymv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSsymv_v2, "cublasSsymv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		beta, (void *)(uintptr_t)at[4], (int)key[4]);
-}
-
-static int run_cublasDsymv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDsymv_v2, "cublasDsymv_v2"))
-		return f->status;
-	return l->cublasDsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		beta, (void *)(uintptr_t)at[4], (int)key[4]);
-}
-
-static int run_cublasCsymv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCsymv_v2, "cublasCsymv_v2"))
-		return f->status;
-	return l->cublasCsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
 		beta, (void *)(uintptr_t)at[4], (int)key[4]);
 }
 
 static int run_cublasZsymv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZsymv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZsymv_v2, "cublasZsymv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZsymv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		beta, (void *)(uintptr_t)at[6], (int)key[4]);
-}
-
-static int run_cublasChemv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasChemv_v2, "cublasChemv_v2"))
-		return f->status;
-	return l->cublasChemv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		beta, (void *)(uintptr_t)at[4], (int)key[4]);
-}
-
-static int run_cublasZhemv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 7 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !l->cublasZhemv_v2, "cublasZhemv_v2"))
-		return f->status;
-	return l->cublasZhemv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
 		beta, (void *)(uintptr_t)at[6], (int)key[4]);
 }
 
 static int run_cublasSsbmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSsbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSsbmv_v2, "cublasSsbmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSsbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
-}
-
-static int run_cublasDsbmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDsbmv_v2, "cublasDsbmv_v2"))
-		return f->status;
-	return l->cublasDsbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
-}
-
-static int run_cublasChbmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasChbmv_v2, "cublasChbmv_v2"))
-		return f->status;
-	return l->cublasChbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
-		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4],
+		beta, (void *)(uintptr_t)at[4], (int)key[5]);
 }
 
 static int run_cublasZhbmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZhbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZhbmv_v2, "cublasZhbmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZhbmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
-		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
-		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4],
+		beta, (void *)(uintptr_t)at[6], (int)key[5]);
 }
 
 static int run_cublasSspmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSspmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSspmv_v2, "cublasSspmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSspmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
-		(void *)(uintptr_t)at[4], (int)key[3]);
-}
-
-static int run_cublasDspmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDspmv_v2, "cublasDspmv_v2"))
-		return f->status;
-	return l->cublasDspmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
-		(void *)(uintptr_t)at[4], (int)key[3]);
-}
-
-static int run_cublasChpmv_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasChpmv_v2, "cublasChpmv_v2"))
-		return f->status;
-	return l->cublasChpmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
 		(void *)(uintptr_t)at[4], (int)key[3]);
 }
 
 static int run_cublasZhpmv_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZhpmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZhpmv_v2, "cublasZhpmv_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZhpmv_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (void *)(uintptr_t)at[3], (int)key[2], beta,
 		(void *)(uintptr_t)at[6], (int)key[3]);
 }
 
 static int run_cublasSger_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSger_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasSger_v2, "cublasSger_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSger_v2(f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
-
-static int run_cublasDger_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDger_v2, "cublasDger_v2"))
-		return f->status;
-	return l->cublasDger_v2(f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
-
-static int run_cublasCgeru_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCgeru_v2, "cublasCgeru_v2"))
-		return f->status;
-	return l->cublasCgeru_v2(f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
-
-static int run_cublasCgerc_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCgerc_v2, "cublasCgerc_v2"))
-		return f->status;
-	return l->cublasCgerc_v2(f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
+	return call(f->handle, (int)key[0], (int)key[1], alpha, (void *)(uintptr_t)at[1],
+		(int)key[2], (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
+		(int)key[4]);
 }
 
 static int run_cublasZgeru_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgeru_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZgeru_v2, "cublasZgeru_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgeru_v2(f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		(void *)(uintptr_t)at[4], (int)key[4]);
-}
-
-static int run_cublasZgerc_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !l->cublasZgerc_v2, "cublasZgerc_v2"))
-		return f->status;
-	return l->cublasZgerc_v2(f->handle, (int)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		(void *)(uintptr_t)at[4], (int)key[4]);
+	return call(f->handle, (int)key[0], (int)key[1], alpha, (void *)(uintptr_t)at[2],
+		(int)key[2], (void *)(uintptr_t)at[3], (int)key[3], (void *)(uintptr_t)at[4],
+		(int)key[4]);
 }
 
 static int run_cublasSsyr_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSsyr_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasSsyr_v2, "cublasSsyr_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
-}
-
-static int run_cublasDsyr_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDsyr_v2, "cublasDsyr_v2"))
-		return f->status;
-	return l->cublasDsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
-}
-
-static int run_cublasCsyr_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCsyr_v2, "cublasCsyr_v2"))
-		return f->status;
-	return l->cublasCsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
 }
 
 static int run_cublasZsyr_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZsyr_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZsyr_v2, "cublasZsyr_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZsyr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3]);
-}
-
-static int run_cublasCher_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCher_v2, "cublasCher_v2"))
-		return f->status;
-	return l->cublasCher_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
-}
-
-static int run_cublasZher_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasZher_v2, "cublasZher_v2"))
-		return f->status;
-	return l->cublasZher_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
 }
 
 static int run_cublasSspr_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSspr_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasSspr_v2, "cublasSspr_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSspr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
-}
-
-static int run_cublasDspr_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDspr_v2, "cublasDspr_v2"))
-		return f->status;
-	return l->cublasDspr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
-}
-
-static int run_cublasChpr_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasChpr_v2, "cublasChpr_v2"))
-		return f->status;
-	return l->cublasChpr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
-}
-
-static int run_cublasZhpr_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasZhpr_v2, "cublasZhpr_v2"))
-		return f->status;
-	return l->cublasZhpr_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
 }
 
 static int run_cublasSsyr2_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSsyr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasSsyr2_v2, "cublasSsyr2_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
-
-static int run_cublasDsyr2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDsyr2_v2, "cublasDsyr2_v2"))
-		return f->status;
-	return l->cublasDsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
-
-static int run_cublasCsyr2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCsyr2_v2, "cublasCsyr2_v2"))
-		return f->status;
-	return l->cublasCsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
 		(void *)(uintptr_t)at[3], (int)key[4]);
 }
 
 static int run_cublasZsyr2_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZsyr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZsyr2_v2, "cublasZsyr2_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZsyr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
-		(void *)(uintptr_t)at[4], (int)key[4]);
-}
-
-static int run_cublasCher2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCher2_v2, "cublasCher2_v2"))
-		return f->status;
-	return l->cublasCher2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4]);
-}
-
-static int run_cublasZher2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 5);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !l->cublasZher2_v2, "cublasZher2_v2"))
-		return f->status;
-	return l->cublasZher2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
 		(void *)(uintptr_t)at[4], (int)key[4]);
 }
 
 static int run_cublasSspr2_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSspr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasSspr2_v2, "cublasSspr2_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSspr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3]);
-}
-
-static int run_cublasDspr2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDspr2_v2, "cublasDspr2_v2"))
-		return f->status;
-	return l->cublasDspr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3]);
-}
-
-static int run_cublasChpr2_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasChpr2_v2, "cublasChpr2_v2"))
-		return f->status;
-	return l->cublasChpr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
 		(void *)(uintptr_t)at[3]);
 }
 
 static int run_cublasZhpr2_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZhpr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZhpr2_v2, "cublasZhpr2_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZhpr2_v2(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
 		(void *)(uintptr_t)at[4]);
 }
 
 static int run_cublasSgemvBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgemvBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSgemvBatched, "cublasSgemvBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
-		(int)key[5], (int)key[6]);
-}
-
-static int run_cublasDgemvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDgemvBatched, "cublasDgemvBatched"))
-		return f->status;
-	return l->cublasDgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
-		(int)key[5], (int)key[6]);
-}
-
-static int run_cublasCgemvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemvBatched, "cublasCgemvBatched"))
-		return f->status;
-	return l->cublasCgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
-		(int)key[5], (int)key[6]);
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4],
+		beta, (void *)(uintptr_t)at[4], (int)key[5], (int)key[6]);
 }
 
 static int run_cublasZgemvBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgemvBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZgemvBatched, "cublasZgemvBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[2], (int)key[3],
-		(void *)(uintptr_t)at[3], (int)key[4], beta, (void *)(uintptr_t)at[6],
-		(int)key[5], (int)key[6]);
-}
-
-static int run_cublasHSHgemvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasHSHgemvBatched, "cublasHSHgemvBatched"))
-		return f->status;
-	return l->cublasHSHgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
-		(int)key[5], (int)key[6]);
-}
-
-static int run_cublasHSSgemvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasHSSgemvBatched, "cublasHSSgemvBatched"))
-		return f->status;
-	return l->cublasHSSgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
-		(int)key[5], (int)key[6]);
-}
-
-static int run_cublasTSTgemvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasTSTgemvBatched, "cublasTSTgemvBatched"))
-		return f->status;
-	return l->cublasTSTgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
-		(int)key[5], (int)key[6]);
-}
-
-static int run_cublasTSSgemvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasTSSgemvBatched, "cublasTSSgemvBatched"))
-		return f->status;
-	return l->cublasTSSgemvBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(void *)(uintptr_t)at[2], (int)key[4], beta, (void *)(uintptr_t)at[4],
-		(int)key[5], (int)key[6]);
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4],
+		beta, (void *)(uintptr_t)at[6], (int)key[5], (int)key[6]);
 }
 
 static int run_cublasSgemvStridedBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgemvStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSgemvStridedBatched, "cublasSgemvStridedBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
-
-static int run_cublasDgemvStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 13);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDgemvStridedBatched, "cublasDgemvStridedBatched"))
-		return f->status;
-	return l->cublasDgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
-
-static int run_cublasCgemvStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 13);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemvStridedBatched, "cublasCgemvStridedBatched"))
-		return f->status;
-	return l->cublasCgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[1], (int)key[3], (long long int)library_long(key + 4),
+		(void *)(uintptr_t)at[2], (int)key[6], (long long int)library_long(key + 7),
+		beta, (void *)(uintptr_t)at[4], (int)key[9],
+		(long long int)library_long(key + 10), (int)key[12]);
 }
 
 static int run_cublasZgemvStridedBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgemvStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZgemvStridedBatched, "cublasZgemvStridedBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[2], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[3], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[6],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
-
-static int run_cublasHSHgemvStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 13);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasHSHgemvStridedBatched, "cublasHSHgemvStridedBatched"))
-		return f->status;
-	return l->cublasHSHgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
-
-static int run_cublasHSSgemvStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 13);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasHSSgemvStridedBatched, "cublasHSSgemvStridedBatched"))
-		return f->status;
-	return l->cublasHSSgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
-
-static int run_cublasTSTgemvStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 13);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasTSTgemvStridedBatched, "cublasTSTgemvStridedBatched"))
-		return f->status;
-	return l->cublasTSTgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
-}
-
-static int run_cublasTSSgemvStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 13);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasTSSgemvStridedBatched, "cublasTSSgemvStridedBatched"))
-		return f->status;
-	return l->cublasTSSgemvStridedBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
-		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
-		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
-		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
+		(void *)(uintptr_t)at[2], (int)key[3], (long long int)library_long(key + 4),
+		(void *)(uintptr_t)at[3], (int)key[6], (long long int)library_long(key + 7),
+		beta, (void *)(uintptr_t)at[6], (int)key[9],
+		(long long int)library_long(key + 10), (int)key[12]);
 }
 
 static int run_cublasSgemm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgemm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSgemm_v2, "cublasSgemm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgemm_v2(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7]);
-}
-
-static int run_cublasDgemm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDgemm_v2, "cublasDgemm_v2"))
-		return f->status;
-	return l->cublasDgemm_v2(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7]);
-}
-
-static int run_cublasCgemm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemm_v2, "cublasCgemm_v2"))
-		return f->status;
-	return l->cublasCgemm_v2(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7]);
-}
-
-static int run_cublasCgemm3m(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemm3m, "cublasCgemm3m"))
-		return f->status;
-	return l->cublasCgemm3m(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
 		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
 		(void *)(uintptr_t)at[4], (int)key[7]);
@@ -2379,97 +889,48 @@ static int run_cublasCgemm3m(struct library_frame *f)
 
 static int run_cublasCgemm3mEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasCgemm3mEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 11);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasCgemm3mEx, "cublasCgemm3mEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasCgemm3mEx(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (cudaDataType)key[5], (int)key[6],
-		(void *)(uintptr_t)at[2], (cudaDataType)key[7], (int)key[8], beta,
-		(void *)(uintptr_t)at[4], (cudaDataType)key[9], (int)key[10]);
-}
-
-static int run_cublasZgemm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 7 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !l->cublasZgemm_v2, "cublasZgemm_v2"))
-		return f->status;
-	return l->cublasZgemm_v2(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (int)key[5], (void *)(uintptr_t)at[3], (int)key[6],
-		beta, (void *)(uintptr_t)at[6], (int)key[7]);
-}
-
-static int run_cublasZgemm3m(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 7 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !l->cublasZgemm3m, "cublasZgemm3m"))
-		return f->status;
-	return l->cublasZgemm3m(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
-		(int)key[5], (void *)(uintptr_t)at[3], (int)key[6], beta,
-		(void *)(uintptr_t)at[6], (int)key[7]);
-}
-
-static int run_cublasHgemm(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasHgemm, "cublasHgemm"))
-		return f->status;
-	return l->cublasHgemm(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
-		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
-		(void *)(uintptr_t)at[4], (int)key[7]);
-}
-
-static int run_cublasSgemmEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 11);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasSgemmEx, "cublasSgemmEx"))
-		return f->status;
-	return l->cublasSgemmEx(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
 		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[2],
 		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[4],
 		(cudaDataType)key[9], (int)key[10]);
 }
 
+static int run_cublasZgemm_v2(struct library_frame *f)
+{
+	__typeof__(cublasZgemm_v2) *call = (__typeof__(call))f->function;
+	const uint32_t *key = library_get_words(f, 8);
+	const uint64_t *at = library_get_bytes(f, 7 * 8);
+	void *alpha = library_get_scalar_at(f, at, 0, 2);
+	void *beta = library_get_scalar_at(f, at, 4, 2);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+		(int)key[5], (void *)(uintptr_t)at[3], (int)key[6], beta,
+		(void *)(uintptr_t)at[6], (int)key[7]);
+}
+
 static int run_cublasGemmEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasGemmEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasGemmEx, "cublasGemmEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasGemmEx(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
 		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[3],
 		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[6],
@@ -2477,503 +938,141 @@ static int run_cublasGemmEx(struct library_frame *f)
 		(cublasGemmAlgo_t)key[12]);
 }
 
-static int run_cublasCgemmEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 11);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemmEx, "cublasCgemmEx"))
-		return f->status;
-	return l->cublasCgemmEx(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
-		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[2],
-		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[4],
-		(cudaDataType)key[9], (int)key[10]);
-}
-
 static int run_cublasSsyrk_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSsyrk_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 2, 1);
 
-	if (library_stop(f, !l->cublasSsyrk_v2, "cublasSsyrk_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5]);
-}
-
-static int run_cublasDsyrk_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasDsyrk_v2, "cublasDsyrk_v2"))
-		return f->status;
-	return l->cublasDsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5]);
-}
-
-static int run_cublasCsyrk_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCsyrk_v2, "cublasCsyrk_v2"))
-		return f->status;
-	return l->cublasCsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
 		(void *)(uintptr_t)at[3], (int)key[5]);
 }
 
 static int run_cublasZsyrk_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZsyrk_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 3, 2);
 
-	if (library_stop(f, !l->cublasZsyrk_v2, "cublasZsyrk_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZsyrk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
 		(void *)(uintptr_t)at[5], (int)key[5]);
 }
 
 static int run_cublasCsyrkEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasCsyrkEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 2, 1);
 
-	if (library_stop(f, !l->cublasCsyrkEx, "cublasCsyrkEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasCsyrkEx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4],
-		(int)key[5], beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
-}
-
-static int run_cublasCsyrk3mEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCsyrk3mEx, "cublasCsyrk3mEx"))
-		return f->status;
-	return l->cublasCsyrk3mEx(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[1], (cudaDataType)key[4], (int)key[5], beta,
-		(void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
-}
-
-static int run_cublasCherk_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCherk_v2, "cublasCherk_v2"))
-		return f->status;
-	return l->cublasCherk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5]);
-}
-
-static int run_cublasZherk_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasZherk_v2, "cublasZherk_v2"))
-		return f->status;
-	return l->cublasZherk_v2(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5]);
-}
-
-static int run_cublasCherkEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCherkEx, "cublasCherkEx"))
-		return f->status;
-	return l->cublasCherkEx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4],
-		(int)key[5], beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
-}
-
-static int run_cublasCherk3mEx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCherk3mEx, "cublasCherk3mEx"))
-		return f->status;
-	return l->cublasCherk3mEx(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[1], (cudaDataType)key[4], (int)key[5], beta,
-		(void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4], (int)key[5],
+		beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
 }
 
 static int run_cublasSsyr2k_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSsyr2k_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSsyr2k_v2, "cublasSsyr2k_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
-		beta, (void *)(uintptr_t)at[4], (int)key[6]);
-}
-
-static int run_cublasDsyr2k_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDsyr2k_v2, "cublasDsyr2k_v2"))
-		return f->status;
-	return l->cublasDsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
-		beta, (void *)(uintptr_t)at[4], (int)key[6]);
-}
-
-static int run_cublasCsyr2k_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCsyr2k_v2, "cublasCsyr2k_v2"))
-		return f->status;
-	return l->cublasCsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
-		beta, (void *)(uintptr_t)at[4], (int)key[6]);
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
+		(int)key[6]);
 }
 
 static int run_cublasZsyr2k_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZsyr2k_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZsyr2k_v2, "cublasZsyr2k_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZsyr2k_v2(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[2], (int)key[4], (void *)(uintptr_t)at[3], (int)key[5],
-		beta, (void *)(uintptr_t)at[6], (int)key[6]);
-}
-
-static int run_cublasCher2k_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCher2k_v2, "cublasCher2k_v2"))
-		return f->status;
-	return l->cublasCher2k_v2(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[1], (int)key[4], (void *)(uintptr_t)at[2], (int)key[5],
-		beta, (void *)(uintptr_t)at[4], (int)key[6]);
-}
-
-static int run_cublasZher2k_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 6 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 1);
-
-	if (library_stop(f, !l->cublasZher2k_v2, "cublasZher2k_v2"))
-		return f->status;
-	return l->cublasZher2k_v2(f->handle, (cublasFillMode_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], alpha,
-		(void *)(uintptr_t)at[2], (int)key[4], (void *)(uintptr_t)at[3], (int)key[5],
-		beta, (void *)(uintptr_t)at[5], (int)key[6]);
-}
-
-static int run_cublasSsyrkx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasSsyrkx, "cublasSsyrkx"))
-		return f->status;
-	return l->cublasSsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
-
-static int run_cublasDsyrkx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDsyrkx, "cublasDsyrkx"))
-		return f->status;
-	return l->cublasDsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
-
-static int run_cublasCsyrkx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCsyrkx, "cublasCsyrkx"))
-		return f->status;
-	return l->cublasCsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
-
-static int run_cublasZsyrkx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 7 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !l->cublasZsyrkx, "cublasZsyrkx"))
-		return f->status;
-	return l->cublasZsyrkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
 		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
 		(int)key[6]);
 }
 
-static int run_cublasCherkx(struct library_frame *f)
+static int run_cublasZher2k_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCherkx, "cublasCherkx"))
-		return f->status;
-	return l->cublasCherkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
-
-static int run_cublasZherkx(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZher2k_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 1);
 
-	if (library_stop(f, !l->cublasZherkx, "cublasZherkx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZherkx(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
 		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[5],
 		(int)key[6]);
 }
 
 static int run_cublasSsymm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSsymm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasSsymm_v2, "cublasSsymm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
-
-static int run_cublasDsymm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDsymm_v2, "cublasDsymm_v2"))
-		return f->status;
-	return l->cublasDsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
-
-static int run_cublasCsymm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCsymm_v2, "cublasCsymm_v2"))
-		return f->status;
-	return l->cublasCsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
 		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
 		(int)key[6]);
 }
 
 static int run_cublasZsymm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZsymm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZsymm_v2, "cublasZsymm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZsymm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
-		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
-		(int)key[6]);
-}
-
-static int run_cublasChemm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasChemm_v2, "cublasChemm_v2"))
-		return f->status;
-	return l->cublasChemm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
-		(int)key[6]);
-}
-
-static int run_cublasZhemm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 7 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 2);
-	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !l->cublasZhemm_v2, "cublasZhemm_v2"))
-		return f->status;
-	return l->cublasZhemm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1], (int)key[2],
+		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
 		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
 		(int)key[6]);
 }
 
 static int run_cublasStrsm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStrsm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasStrsm_v2, "cublasStrsm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
-		(int)key[7]);
-}
-
-static int run_cublasDtrsm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDtrsm_v2, "cublasDtrsm_v2"))
-		return f->status;
-	return l->cublasDtrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
-		(int)key[7]);
-}
-
-static int run_cublasCtrsm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 8);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCtrsm_v2, "cublasCtrsm_v2"))
-		return f->status;
-	return l->cublasCtrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
 		(int)key[7]);
@@ -2981,14 +1080,14 @@ static int run_cublasCtrsm_v2(struct library_frame *f)
 
 static int run_cublasZtrsm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZtrsm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZtrsm_v2, "cublasZtrsm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZtrsm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
 		(int)key[7]);
@@ -2996,44 +1095,14 @@ static int run_cublasZtrsm_v2(struct library_frame *f)
 
 static int run_cublasStrmm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStrmm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasStrmm_v2, "cublasStrmm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
-		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
-}
-
-static int run_cublasDtrmm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDtrmm_v2, "cublasDtrmm_v2"))
-		return f->status;
-	return l->cublasDtrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
-		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
-		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
-		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
-}
-
-static int run_cublasCtrmm_v2(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCtrmm_v2, "cublasCtrmm_v2"))
-		return f->status;
-	return l->cublasCtrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
 		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
@@ -3041,14 +1110,14 @@ static int run_cublasCtrmm_v2(struct library_frame *f)
 
 static int run_cublasZtrmm_v2(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZtrmm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZtrmm_v2, "cublasZtrmm_v2"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZtrmm_v2(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
 		(int)key[7], (void *)(uintptr_t)at[4], (int)key[8]);
@@ -3056,1200 +1125,634 @@ static int run_cublasZtrmm_v2(struct library_frame *f)
 
 static int run_cublasHgemmBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasHgemmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasHgemmBatched, "cublasHgemmBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasHgemmBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
-}
-
-static int run_cublasSgemmBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasSgemmBatched, "cublasSgemmBatched"))
-		return f->status;
-	return l->cublasSgemmBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
-}
-
-static int run_cublasDgemmBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDgemmBatched, "cublasDgemmBatched"))
-		return f->status;
-	return l->cublasDgemmBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
-}
-
-static int run_cublasCgemmBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemmBatched, "cublasCgemmBatched"))
-		return f->status;
-	return l->cublasCgemmBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
-}
-
-static int run_cublasCgemm3mBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemm3mBatched, "cublasCgemm3mBatched"))
-		return f->status;
-	return l->cublasCgemm3mBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
-		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
+		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
+		(void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
 }
 
 static int run_cublasZgemmBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgemmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZgemmBatched, "cublasZgemmBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgemmBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (int)key[5], (void *)(uintptr_t)at[3], (int)key[6],
-		beta, (void *)(uintptr_t)at[6], (int)key[7], (int)key[8]);
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+		(int)key[5], (void *)(uintptr_t)at[3], (int)key[6], beta,
+		(void *)(uintptr_t)at[6], (int)key[7], (int)key[8]);
 }
 
 static int run_cublasHgemmStridedBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasHgemmStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 15);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
 
-	if (library_stop(f, !l->cublasHgemmStridedBatched, "cublasHgemmStridedBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasHgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[4], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
-}
-
-static int run_cublasSgemmStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 15);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasSgemmStridedBatched, "cublasSgemmStridedBatched"))
-		return f->status;
-	return l->cublasSgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[4], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
-}
-
-static int run_cublasDgemmStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 15);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasDgemmStridedBatched, "cublasDgemmStridedBatched"))
-		return f->status;
-	return l->cublasDgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[4], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
-}
-
-static int run_cublasCgemmStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 15);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemmStridedBatched, "cublasCgemmStridedBatched"))
-		return f->status;
-	return l->cublasCgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[4], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
-}
-
-static int run_cublasCgemm3mStridedBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 15);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !l->cublasCgemm3mStridedBatched, "cublasCgemm3mStridedBatched"))
-		return f->status;
-	return l->cublasCgemm3mStridedBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[4], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
+		(int)key[5], (long long int)library_long(key + 6), (void *)(uintptr_t)at[2],
+		(int)key[8], (long long int)library_long(key + 9), beta,
+		(void *)(uintptr_t)at[4], (int)key[11], (long long int)library_long(key + 12),
+		(int)key[14]);
 }
 
 static int run_cublasZgemmStridedBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgemmStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 15);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasZgemmStridedBatched, "cublasZgemmStridedBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgemmStridedBatched(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (int)key[5], (long long int)library_long(key + 6),
-		(void *)(uintptr_t)at[3], (int)key[8], (long long int)library_long(key + 9),
-		beta, (void *)(uintptr_t)at[6], (int)key[11],
-		(long long int)library_long(key + 12), (int)key[14]);
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+		(int)key[5], (long long int)library_long(key + 6), (void *)(uintptr_t)at[3],
+		(int)key[8], (long long int)library_long(key + 9), beta,
+		(void *)(uintptr_t)at[6], (int)key[11], (long long int)library_long(key + 12),
+		(int)key[14]);
 }
 
 static int run_cublasGemmBatchedEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasGemmBatchedEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 14);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasGemmBatchedEx, "cublasGemmBatchedEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasGemmBatchedEx(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
-		(void *)(uintptr_t)at[3], (cudaDataType)key[7], (int)key[8], beta,
-		(void *)(uintptr_t)at[6], (cudaDataType)key[9], (int)key[10], (int)key[11],
-		(cublasComputeType_t)key[12], (cublasGemmAlgo_t)key[13]);
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[3],
+		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[6],
+		(cudaDataType)key[9], (int)key[10], (int)key[11], (cublasComputeType_t)key[12],
+		(cublasGemmAlgo_t)key[13]);
 }
 
 static int run_cublasGemmStridedBatchedEx(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasGemmStridedBatchedEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 20);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
 
-	if (library_stop(f, !l->cublasGemmStridedBatchedEx, "cublasGemmStridedBatchedEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasGemmStridedBatchedEx(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
-		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
-		(long long int)library_long(key + 7), (void *)(uintptr_t)at[3],
-		(cudaDataType)key[9], (int)key[10], (long long int)library_long(key + 11), beta,
-		(void *)(uintptr_t)at[6], (cudaDataType)key[13], (int)key[14],
-		(long long int)library_long(key + 15), (int)key[17],
-		(cublasComputeType_t)key[18], (cublasGemmAlgo_t)key[19]);
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
+		(cudaDataType)key[5], (int)key[6], (long long int)library_long(key + 7),
+		(void *)(uintptr_t)at[3], (cudaDataType)key[9], (int)key[10],
+		(long long int)library_long(key + 11), beta, (void *)(uintptr_t)at[6],
+		(cudaDataType)key[13], (int)key[14], (long long int)library_long(key + 15),
+		(int)key[17], (cublasComputeType_t)key[18], (cublasGemmAlgo_t)key[19]);
 }
 
 static int run_cublasSgeam(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgeam) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 2, 1);
 
-	if (library_stop(f, !l->cublasSgeam, "cublasSgeam"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
-}
-
-static int run_cublasDgeam(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasDgeam, "cublasDgeam"))
-		return f->status;
-	return l->cublasDgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
-		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
-}
-
-static int run_cublasCgeam(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 5 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !l->cublasCgeam, "cublasCgeam"))
-		return f->status;
-	return l->cublasCgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
 		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
 }
 
 static int run_cublasZgeam(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZgeam) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 3, 2);
 
-	if (library_stop(f, !l->cublasZgeam, "cublasZgeam"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZgeam(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
 		(void *)(uintptr_t)at[5], (int)key[5], (void *)(uintptr_t)at[6], (int)key[6]);
 }
 
 static int run_cublasStrsmBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStrsmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 
-	if (library_stop(f, !l->cublasStrsmBatched, "cublasStrsmBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStrsmBatched(f->handle, (cublasSideMode_t)key[0],
-		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
-		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[1], (int)key[6],
-		(void *)(uintptr_t)at[2], (int)key[7], (int)key[8]);
-}
-
-static int run_cublasDtrsmBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasDtrsmBatched, "cublasDtrsmBatched"))
-		return f->status;
-	return l->cublasDtrsmBatched(f->handle, (cublasSideMode_t)key[0],
-		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
-		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[1], (int)key[6],
-		(void *)(uintptr_t)at[2], (int)key[7], (int)key[8]);
-}
-
-static int run_cublasCtrsmBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 9);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !l->cublasCtrsmBatched, "cublasCtrsmBatched"))
-		return f->status;
-	return l->cublasCtrsmBatched(f->handle, (cublasSideMode_t)key[0],
-		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
-		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[1], (int)key[6],
-		(void *)(uintptr_t)at[2], (int)key[7], (int)key[8]);
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
+		(int)key[7], (int)key[8]);
 }
 
 static int run_cublasZtrsmBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasZtrsmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 
-	if (library_stop(f, !l->cublasZtrsmBatched, "cublasZtrsmBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasZtrsmBatched(f->handle, (cublasSideMode_t)key[0],
-		(cublasFillMode_t)key[1], (cublasOperation_t)key[2], (cublasDiagType_t)key[3],
-		(int)key[4], (int)key[5], alpha, (void *)(uintptr_t)at[2], (int)key[6],
-		(void *)(uintptr_t)at[3], (int)key[7], (int)key[8]);
+	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
+		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
+		(int)key[7], (int)key[8]);
 }
 
 static int run_cublasSdgmm(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSdgmm) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 
-	if (library_stop(f, !l->cublasSdgmm, "cublasSdgmm"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
-		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5]);
-}
-
-static int run_cublasDdgmm(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasDdgmm, "cublasDdgmm"))
-		return f->status;
-	return l->cublasDdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
-		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5]);
-}
-
-static int run_cublasCdgmm(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasCdgmm, "cublasCdgmm"))
-		return f->status;
-	return l->cublasCdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
-		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
-		(void *)(uintptr_t)at[2], (int)key[5]);
-}
-
-static int run_cublasZdgmm(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasZdgmm, "cublasZdgmm"))
-		return f->status;
-	return l->cublasZdgmm(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
+	return call(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
 		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
 		(void *)(uintptr_t)at[2], (int)key[5]);
 }
 
 static int run_cublasSmatinvBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSmatinvBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 
-	if (library_stop(f, !l->cublasSmatinvBatched, "cublasSmatinvBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
-		(int)key[3]);
-}
-
-static int run_cublasDmatinvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasDmatinvBatched, "cublasDmatinvBatched"))
-		return f->status;
-	return l->cublasDmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
-		(int)key[3]);
-}
-
-static int run_cublasCmatinvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasCmatinvBatched, "cublasCmatinvBatched"))
-		return f->status;
-	return l->cublasCmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
-		(int)key[3]);
-}
-
-static int run_cublasZmatinvBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasZmatinvBatched, "cublasZmatinvBatched"))
-		return f->status;
-	return l->cublasZmatinvBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
-		(int)key[3]);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
 }
 
 static int run_cublasSgeqrfBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgeqrfBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	int *info = library_get_out(f);
 
-	if (library_stop(f, !l->cublasSgeqrfBatched, "cublasSgeqrfBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgeqrfBatched(f->handle, (int)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
-		(int)key[3]);
-}
-
-static int run_cublasDgeqrfBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasDgeqrfBatched, "cublasDgeqrfBatched"))
-		return f->status;
-	return l->cublasDgeqrfBatched(f->handle, (int)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
-		(int)key[3]);
-}
-
-static int run_cublasCgeqrfBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasCgeqrfBatched, "cublasCgeqrfBatched"))
-		return f->status;
-	return l->cublasCgeqrfBatched(f->handle, (int)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
-		(int)key[3]);
-}
-
-static int run_cublasZgeqrfBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasZgeqrfBatched, "cublasZgeqrfBatched"))
-		return f->status;
-	return l->cublasZgeqrfBatched(f->handle, (int)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1], info,
-		(int)key[3]);
+	return call(f->handle, (int)key[0], (int)key[1], (void *)(uintptr_t)at[0], (int)key[2],
+		(void *)(uintptr_t)at[1], info, (int)key[3]);
 }
 
 static int run_cublasSgelsBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgelsBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	int *info = library_get_out(f);
 
-	if (library_stop(f, !l->cublasSgelsBatched, "cublasSgelsBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
-		(int)key[6]);
-}
-
-static int run_cublasDgelsBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasDgelsBatched, "cublasDgelsBatched"))
-		return f->status;
-	return l->cublasDgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
-		(int)key[6]);
-}
-
-static int run_cublasCgelsBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasCgelsBatched, "cublasCgelsBatched"))
-		return f->status;
-	return l->cublasCgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
-		(int)key[6]);
-}
-
-static int run_cublasZgelsBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 7);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasZgelsBatched, "cublasZgelsBatched"))
-		return f->status;
-	return l->cublasZgelsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
-		(void *)(uintptr_t)at[1], (int)key[5], info, (void *)(uintptr_t)at[2],
-		(int)key[6]);
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], (int)key[3],
+		(void *)(uintptr_t)at[0], (int)key[4], (void *)(uintptr_t)at[1], (int)key[5],
+		info, (void *)(uintptr_t)at[2], (int)key[6]);
 }
 
 static int run_cublasStpttr(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStpttr) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 
-	if (library_stop(f, !l->cublasStpttr, "cublasStpttr"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasDtpttr(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtpttr, "cublasDtpttr"))
-		return f->status;
-	return l->cublasDtpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasCtpttr(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtpttr, "cublasCtpttr"))
-		return f->status;
-	return l->cublasCtpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
-}
-
-static int run_cublasZtpttr(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtpttr, "cublasZtpttr"))
-		return f->status;
-	return l->cublasZtpttr(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (void *)(uintptr_t)at[0],
+		(void *)(uintptr_t)at[1], (int)key[2]);
 }
 
 static int run_cublasStrttp(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasStrttp) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 
-	if (library_stop(f, !l->cublasStrttp, "cublasStrttp"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasStrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
-}
-
-static int run_cublasDtrttp(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasDtrttp, "cublasDtrttp"))
-		return f->status;
-	return l->cublasDtrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
-}
-
-static int run_cublasCtrttp(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasCtrttp, "cublasCtrttp"))
-		return f->status;
-	return l->cublasCtrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
-}
-
-static int run_cublasZtrttp(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !l->cublasZtrttp, "cublasZtrttp"))
-		return f->status;
-	return l->cublasZtrttp(f->handle, (cublasFillMode_t)key[0], (int)key[1],
-		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
+	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (void *)(uintptr_t)at[0],
+		(int)key[2], (void *)(uintptr_t)at[1]);
 }
 
 static int run_cublasSgetrfBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgetrfBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 
-	if (library_stop(f, !l->cublasSgetrfBatched, "cublasSgetrfBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
-}
-
-static int run_cublasDgetrfBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasDgetrfBatched, "cublasDgetrfBatched"))
-		return f->status;
-	return l->cublasDgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
-}
-
-static int run_cublasCgetrfBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasCgetrfBatched, "cublasCgetrfBatched"))
-		return f->status;
-	return l->cublasCgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
-}
-
-static int run_cublasZgetrfBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 3);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !l->cublasZgetrfBatched, "cublasZgetrfBatched"))
-		return f->status;
-	return l->cublasZgetrfBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
 }
 
 static int run_cublasSgetriBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgetriBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 
-	if (library_stop(f, !l->cublasSgetriBatched, "cublasSgetriBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
-		(void *)(uintptr_t)at[3], (int)key[3]);
-}
-
-static int run_cublasDgetriBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-
-	if (library_stop(f, !l->cublasDgetriBatched, "cublasDgetriBatched"))
-		return f->status;
-	return l->cublasDgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
-		(void *)(uintptr_t)at[3], (int)key[3]);
-}
-
-static int run_cublasCgetriBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-
-	if (library_stop(f, !l->cublasCgetriBatched, "cublasCgetriBatched"))
-		return f->status;
-	return l->cublasCgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
-		(void *)(uintptr_t)at[3], (int)key[3]);
-}
-
-static int run_cublasZgetriBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 4 * 8);
-
-	if (library_stop(f, !l->cublasZgetriBatched, "cublasZgetriBatched"))
-		return f->status;
-	return l->cublasZgetriBatched(f->handle, (int)key[0], (void *)(uintptr_t)at[0],
-		(int)key[1], (void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
+	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
 		(void *)(uintptr_t)at[3], (int)key[3]);
 }
 
 static int run_cublasSgetrsBatched(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSgetrsBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	int *info = library_get_out(f);
 
-	if (library_stop(f, !l->cublasSgetrsBatched, "cublasSgetrsBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
-		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
-}
-
-static int run_cublasDgetrsBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasDgetrsBatched, "cublasDgetrsBatched"))
-		return f->status;
-	return l->cublasDgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
-		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
-}
-
-static int run_cublasCgetrsBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasCgetrsBatched, "cublasCgetrsBatched"))
-		return f->status;
-	return l->cublasCgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
-		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
-}
-
-static int run_cublasZgetrsBatched(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 3 * 8);
-	int *info = library_get_out(f);
-
-	if (library_stop(f, !l->cublasZgetrsBatched, "cublasZgetrsBatched"))
-		return f->status;
-	return l->cublasZgetrsBatched(f->handle, (cublasOperation_t)key[0], (int)key[1],
-		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
+	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
 		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
 }
 
 static int run_cublasUint8gemmBias(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasUint8gemmBias) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 14);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 
-	if (library_stop(f, !l->cublasUint8gemmBias, "cublasUint8gemmBias"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasUint8gemmBias(f->handle, (cublasOperation_t)key[0],
-		(cublasOperation_t)key[1], (cublasOperation_t)key[2], (int)key[3], (int)key[4],
-		(int)key[5], (void *)(uintptr_t)at[0], (int)key[6], (int)key[7],
-		(void *)(uintptr_t)at[1], (int)key[8], (int)key[9], (void *)(uintptr_t)at[2],
-		(int)key[10], (int)key[11], (int)key[12], (int)key[13]);
+	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+		(cublasOperation_t)key[2], (int)key[3], (int)key[4], (int)key[5],
+		(void *)(uintptr_t)at[0], (int)key[6], (int)key[7], (void *)(uintptr_t)at[1],
+		(int)key[8], (int)key[9], (void *)(uintptr_t)at[2], (int)key[10], (int)key[11],
+		(int)key[12], (int)key[13]);
 }
 
 static int run_cublasSetEmulationStrategy(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSetEmulationStrategy) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
 
-	if (library_stop(f, !l->cublasSetEmulationStrategy, "cublasSetEmulationStrategy"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSetEmulationStrategy(f->handle, (cublasEmulationStrategy_t)key[0]);
+	return call(f->handle, (cublasEmulationStrategy_t)key[0]);
 }
 
 static int run_cublasSetEmulationSpecialValuesSupport(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSetEmulationSpecialValuesSupport) *call =
+		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
 
-	if (library_stop(f, !l->cublasSetEmulationSpecialValuesSupport,
-		    "cublasSetEmulationSpecialValuesSupport"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSetEmulationSpecialValuesSupport(f->handle,
-		(cudaEmulationSpecialValuesSupport)key[0]);
+	return call(f->handle, (cudaEmulationSpecialValuesSupport)key[0]);
 }
 
 static int run_cublasSetFixedPointEmulationMantissaControl(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSetFixedPointEmulationMantissaControl) *call =
+		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
 
-	if (library_stop(f, !l->cublasSetFixedPointEmulationMantissaControl,
-		    "cublasSetFixedPointEmulationMantissaControl"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSetFixedPointEmulationMantissaControl(f->handle,
-		(cudaEmulationMantissaControl)key[0]);
+	return call(f->handle, (cudaEmulationMantissaControl)key[0]);
 }
 
 static int run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSetFixedPointEmulationMaxMantissaBitCount) *call =
+		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
 
-	if (library_stop(f, !l->cublasSetFixedPointEmulationMaxMantissaBitCount,
-		    "cublasSetFixedPointEmulationMaxMantissaBitCount"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSetFixedPointEmulationMaxMantissaBitCount(f->handle, (int)key[0]);
-}
-
-static int run_cublasSetFixedPointEmulationMantissaBitOffset(struct library_frame *f)
-{
-	const struct cublas_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 1);
-
-	if (library_stop(f, !l->cublasSetFixedPointEmulationMantissaBitOffset,
-		    "cublasSetFixedPointEmulationMantissaBitOffset"))
-		return f->status;
-	return l->cublasSetFixedPointEmulationMantissaBitOffset(f->handle, (int)key[0]);
+	return call(f->handle, (int)key[0]);
 }
 
 static int run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct library_frame *f)
 {
-	const struct cublas_library *l = f->library;
+	__typeof__(cublasSetFixedPointEmulationMantissaBitCountPointer) *call =
+		(__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 
-	if (library_stop(f, !l->cublasSetFixedPointEmulationMantissaBitCountPointer,
-		    "cublasSetFixedPointEmulationMantissaBitCountPointer"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasSetFixedPointEmulationMantissaBitCountPointer(f->handle,
-		(void *)(uintptr_t)at[0]);
+	return call(f->handle, (void *)(uintptr_t)at[0]);
 }
 
-static const library_run runs[] = {
-	[OP_cublasNrm2Ex - 1280] = run_cublasNrm2Ex,
-	[OP_cublasSnrm2_v2 - 1280] = run_cublasSnrm2_v2,
-	[OP_cublasDnrm2_v2 - 1280] = run_cublasDnrm2_v2,
-	[OP_cublasScnrm2_v2 - 1280] = run_cublasScnrm2_v2,
-	[OP_cublasDznrm2_v2 - 1280] = run_cublasDznrm2_v2,
-	[OP_cublasDotEx - 1280] = run_cublasDotEx,
-	[OP_cublasDotcEx - 1280] = run_cublasDotcEx,
-	[OP_cublasSdot_v2 - 1280] = run_cublasSdot_v2,
-	[OP_cublasDdot_v2 - 1280] = run_cublasDdot_v2,
-	[OP_cublasCdotu_v2 - 1280] = run_cublasCdotu_v2,
-	[OP_cublasCdotc_v2 - 1280] = run_cublasCdotc_v2,
-	[OP_cublasZdotu_v2 - 1280] = run_cublasZdotu_v2,
-	[OP_cublasZdotc_v2 - 1280] = run_cublasZdotc_v2,
-	[OP_cublasScalEx - 1280] = run_cublasScalEx,
-	[OP_cublasSscal_v2 - 1280] = run_cublasSscal_v2,
-	[OP_cublasDscal_v2 - 1280] = run_cublasDscal_v2,
-	[OP_cublasCscal_v2 - 1280] = run_cublasCscal_v2,
-	[OP_cublasCsscal_v2 - 1280] = run_cublasCsscal_v2,
-	[OP_cublasZscal_v2 - 1280] = run_cublasZscal_v2,
-	[OP_cublasZdscal_v2 - 1280] = run_cublasZdscal_v2,
-	[OP_cublasAxpyEx - 1280] = run_cublasAxpyEx,
-	[OP_cublasSaxpy_v2 - 1280] = run_cublasSaxpy_v2,
-	[OP_cublasDaxpy_v2 - 1280] = run_cublasDaxpy_v2,
-	[OP_cublasCaxpy_v2 - 1280] = run_cublasCaxpy_v2,
-	[OP_cublasZaxpy_v2 - 1280] = run_cublasZaxpy_v2,
-	[OP_cublasCopyEx - 1280] = run_cublasCopyEx,
-	[OP_cublasScopy_v2 - 1280] = run_cublasScopy_v2,
-	[OP_cublasDcopy_v2 - 1280] = run_cublasDcopy_v2,
-	[OP_cublasCcopy_v2 - 1280] = run_cublasCcopy_v2,
-	[OP_cublasZcopy_v2 - 1280] = run_cublasZcopy_v2,
-	[OP_cublasSswap_v2 - 1280] = run_cublasSswap_v2,
-	[OP_cublasDswap_v2 - 1280] = run_cublasDswap_v2,
-	[OP_cublasCswap_v2 - 1280] = run_cublasCswap_v2,
-	[OP_cublasZswap_v2 - 1280] = run_cublasZswap_v2,
-	[OP_cublasSwapEx - 1280] = run_cublasSwapEx,
-	[OP_cublasIsamax_v2 - 1280] = run_cublasIsamax_v2,
-	[OP_cublasIdamax_v2 - 1280] = run_cublasIdamax_v2,
-	[OP_cublasIcamax_v2 - 1280] = run_cublasIcamax_v2,
-	[OP_cublasIzamax_v2 - 1280] = run_cublasIzamax_v2,
-	[OP_cublasIamaxEx - 1280] = run_cublasIamaxEx,
-	[OP_cublasIsamin_v2 - 1280] = run_cublasIsamin_v2,
-	[OP_cublasIdamin_v2 - 1280] = run_cublasIdamin_v2,
-	[OP_cublasIcamin_v2 - 1280] = run_cublasIcamin_v2,
-	[OP_cublasIzamin_v2 - 1280] = run_cublasIzamin_v2,
-	[OP_cublasIaminEx - 1280] = run_cublasIaminEx,
-	[OP_cublasAsumEx - 1280] = run_cublasAsumEx,
-	[OP_cublasSasum_v2 - 1280] = run_cublasSasum_v2,
-	[OP_cublasDasum_v2 - 1280] = run_cublasDasum_v2,
-	[OP_cublasScasum_v2 - 1280] = run_cublasScasum_v2,
-	[OP_cublasDzasum_v2 - 1280] = run_cublasDzasum_v2,
-	[OP_cublasSrot_v2 - 1280] = run_cublasSrot_v2,
-	[OP_cublasDrot_v2 - 1280] = run_cublasDrot_v2,
-	[OP_cublasCrot_v2 - 1280] = run_cublasCrot_v2,
-	[OP_cublasCsrot_v2 - 1280] = run_cublasCsrot_v2,
-	[OP_cublasZrot_v2 - 1280] = run_cublasZrot_v2,
-	[OP_cublasZdrot_v2 - 1280] = run_cublasZdrot_v2,
-	[OP_cublasRotEx - 1280] = run_cublasRotEx,
-	[OP_cublasSrotg_v2 - 1280] = run_cublasSrotg_v2,
-	[OP_cublasDrotg_v2 - 1280] = run_cublasDrotg_v2,
-	[OP_cublasCrotg_v2 - 1280] = run_cublasCrotg_v2,
-	[OP_cublasZrotg_v2 - 1280] = run_cublasZrotg_v2,
-	[OP_cublasRotgEx - 1280] = run_cublasRotgEx,
-	[OP_cublasSrotm_v2 - 1280] = run_cublasSrotm_v2,
-	[OP_cublasDrotm_v2 - 1280] = run_cublasDrotm_v2,
-	[OP_cublasRotmEx - 1280] = run_cublasRotmEx,
-	[OP_cublasSrotmg_v2 - 1280] = run_cublasSrotmg_v2,
-	[OP_cublasDrotmg_v2 - 1280] = run_cublasDrotmg_v2,
-	[OP_cublasRotmgEx - 1280] = run_cublasRotmgEx,
-	[OP_cublasSgemv_v2 - 1280] = run_cublasSgemv_v2,
-	[OP_cublasDgemv_v2 - 1280] = run_cublasDgemv_v2,
-	[OP_cublasCgemv_v2 - 1280] = run_cublasCgemv_v2,
-	[OP_cublasZgemv_v2 - 1280] = run_cublasZgemv_v2,
-	[OP_cublasSgbmv_v2 - 1280] = run_cublasSgbmv_v2,
-	[OP_cublasDgbmv_v2 - 1280] = run_cublasDgbmv_v2,
-	[OP_cublasCgbmv_v2 - 1280] = run_cublasCgbmv_v2,
-	[OP_cublasZgbmv_v2 - 1280] = run_cublasZgbmv_v2,
-	[OP_cublasStrmv_v2 - 1280] = run_cublasStrmv_v2,
-	[OP_cublasDtrmv_v2 - 1280] = run_cublasDtrmv_v2,
-	[OP_cublasCtrmv_v2 - 1280] = run_cublasCtrmv_v2,
-	[OP_cublasZtrmv_v2 - 1280] = run_cublasZtrmv_v2,
-	[OP_cublasStbmv_v2 - 1280] = run_cublasStbmv_v2,
-	[OP_cublasDtbmv_v2 - 1280] = run_cublasDtbmv_v2,
-	[OP_cublasCtbmv_v2 - 1280] = run_cublasCtbmv_v2,
-	[OP_cublasZtbmv_v2 - 1280] = run_cublasZtbmv_v2,
-	[OP_cublasStpmv_v2 - 1280] = run_cublasStpmv_v2,
-	[OP_cublasDtpmv_v2 - 1280] = run_cublasDtpmv_v2,
-	[OP_cublasCtpmv_v2 - 1280] = run_cublasCtpmv_v2,
-	[OP_cublasZtpmv_v2 - 1280] = run_cublasZtpmv_v2,
-	[OP_cublasStrsv_v2 - 1280] = run_cublasStrsv_v2,
-	[OP_cublasDtrsv_v2 - 1280] = run_cublasDtrsv_v2,
-	[OP_cublasCtrsv_v2 - 1280] = run_cublasCtrsv_v2,
-	[OP_cublasZtrsv_v2 - 1280] = run_cublasZtrsv_v2,
-	[OP_cublasStpsv_v2 - 1280] = run_cublasStpsv_v2,
-	[OP_cublasDtpsv_v2 - 1280] = run_cublasDtpsv_v2,
-	[OP_cublasCtpsv_v2 - 1280] = run_cublasCtpsv_v2,
-	[OP_cublasZtpsv_v2 - 1280] = run_cublasZtpsv_v2,
-	[OP_cublasStbsv_v2 - 1280] = run_cublasStbsv_v2,
-	[OP_cublasDtbsv_v2 - 1280] = run_cublasDtbsv_v2,
-	[OP_cublasCtbsv_v2 - 1280] = run_cublasCtbsv_v2,
-	[OP_cublasZtbsv_v2 - 1280] = run_cublasZtbsv_v2,
-	[OP_cublasSsymv_v2 - 1280] = run_cublasSsymv_v2,
-	[OP_cublasDsymv_v2 - 1280] = run_cublasDsymv_v2,
-	[OP_cublasCsymv_v2 - 1280] = run_cublasCsymv_v2,
-	[OP_cublasZsymv_v2 - 1280] = run_cublasZsymv_v2,
-	[OP_cublasChemv_v2 - 1280] = run_cublasChemv_v2,
-	[OP_cublasZhemv_v2 - 1280] = run_cublasZhemv_v2,
-	[OP_cublasSsbmv_v2 - 1280] = run_cublasSsbmv_v2,
-	[OP_cublasDsbmv_v2 - 1280] = run_cublasDsbmv_v2,
-	[OP_cublasChbmv_v2 - 1280] = run_cublasChbmv_v2,
-	[OP_cublasZhbmv_v2 - 1280] = run_cublasZhbmv_v2,
-	[OP_cublasSspmv_v2 - 1280] = run_cublasSspmv_v2,
-	[OP_cublasDspmv_v2 - 1280] = run_cublasDspmv_v2,
-	[OP_cublasChpmv_v2 - 1280] = run_cublasChpmv_v2,
-	[OP_cublasZhpmv_v2 - 1280] = run_cublasZhpmv_v2,
-	[OP_cublasSger_v2 - 1280] = run_cublasSger_v2,
-	[OP_cublasDger_v2 - 1280] = run_cublasDger_v2,
-	[OP_cublasCgeru_v2 - 1280] = run_cublasCgeru_v2,
-	[OP_cublasCgerc_v2 - 1280] = run_cublasCgerc_v2,
-	[OP_cublasZgeru_v2 - 1280] = run_cublasZgeru_v2,
-	[OP_cublasZgerc_v2 - 1280] = run_cublasZgerc_v2,
-	[OP_cublasSsyr_v2 - 1280] = run_cublasSsyr_v2,
-	[OP_cublasDsyr_v2 - 1280] = run_cublasDsyr_v2,
-	[OP_cublasCsyr_v2 - 1280] = run_cublasCsyr_v2,
-	[OP_cublasZsyr_v2 - 1280] = run_cublasZsyr_v2,
-	[OP_cublasCher_v2 - 1280] = run_cublasCher_v2,
-	[OP_cublasZher_v2 - 1280] = run_cublasZher_v2,
-	[OP_cublasSspr_v2 - 1280] = run_cublasSspr_v2,
-	[OP_cublasDspr_v2 - 1280] = run_cublasDspr_v2,
-	[OP_cublasChpr_v2 - 1280] = run_cublasChpr_v2,
-	[OP_cublasZhpr_v2 - 1280] = run_cublasZhpr_v2,
-	[OP_cublasSsyr2_v2 - 1280] = run_cublasSsyr2_v2,
-	[OP_cublasDsyr2_v2 - 1280] = run_cublasDsyr2_v2,
-	[OP_cublasCsyr2_v2 - 1280] = run_cublasCsyr2_v2,
-	[OP_cublasZsyr2_v2 - 1280] = run_cublasZsyr2_v2,
-	[OP_cublasCher2_v2 - 1280] = run_cublasCher2_v2,
-	[OP_cublasZher2_v2 - 1280] = run_cublasZher2_v2,
-	[OP_cublasSspr2_v2 - 1280] = run_cublasSspr2_v2,
-	[OP_cublasDspr2_v2 - 1280] = run_cublasDspr2_v2,
-	[OP_cublasChpr2_v2 - 1280] = run_cublasChpr2_v2,
-	[OP_cublasZhpr2_v2 - 1280] = run_cublasZhpr2_v2,
-	[OP_cublasSgemvBatched - 1280] = run_cublasSgemvBatched,
-	[OP_cublasDgemvBatched - 1280] = run_cublasDgemvBatched,
-	[OP_cublasCgemvBatched - 1280] = run_cublasCgemvBatched,
-	[OP_cublasZgemvBatched - 1280] = run_cublasZgemvBatched,
-	[OP_cublasHSHgemvBatched - 1280] = run_cublasHSHgemvBatched,
-	[OP_cublasHSSgemvBatched - 1280] = run_cublasHSSgemvBatched,
-	[OP_cublasTSTgemvBatched - 1280] = run_cublasTSTgemvBatched,
-	[OP_cublasTSSgemvBatched - 1280] = run_cublasTSSgemvBatched,
-	[OP_cublasSgemvStridedBatched - 1280] = run_cublasSgemvStridedBatched,
-	[OP_cublasDgemvStridedBatched - 1280] = run_cublasDgemvStridedBatched,
-	[OP_cublasCgemvStridedBatched - 1280] = run_cublasCgemvStridedBatched,
-	[OP_cublasZgemvStridedBatched - 1280] = run_cublasZgemvStridedBatched,
-	[OP_cublasHSHgemvStridedBatched - 1280] = run_cublasHSHgemvStridedBatched,
-	[OP_cublasHSSgemvStridedBatched - 1280] = run_cublasHSSgemvStridedBatched,
-	[OP_cublasTSTgemvStridedBatched - 1280] = run_cublasTSTgemvStridedBatched,
-	[OP_cublasTSSgemvStridedBatched - 1280] = run_cublasTSSgemvStridedBatched,
-	[OP_cublasSgemm_v2 - 1280] = run_cublasSgemm_v2,
-	[OP_cublasDgemm_v2 - 1280] = run_cublasDgemm_v2,
-	[OP_cublasCgemm_v2 - 1280] = run_cublasCgemm_v2,
-	[OP_cublasCgemm3m - 1280] = run_cublasCgemm3m,
-	[OP_cublasCgemm3mEx - 1280] = run_cublasCgemm3mEx,
-	[OP_cublasZgemm_v2 - 1280] = run_cublasZgemm_v2,
-	[OP_cublasZgemm3m - 1280] = run_cublasZgemm3m,
-	[OP_cublasHgemm - 1280] = run_cublasHgemm,
-	[OP_cublasSgemmEx - 1280] = run_cublasSgemmEx,
-	[OP_cublasGemmEx - 1280] = run_cublasGemmEx,
-	[OP_cublasCgemmEx - 1280] = run_cublasCgemmEx,
-	[OP_cublasSsyrk_v2 - 1280] = run_cublasSsyrk_v2,
-	[OP_cublasDsyrk_v2 - 1280] = run_cublasDsyrk_v2,
-	[OP_cublasCsyrk_v2 - 1280] = run_cublasCsyrk_v2,
-	[OP_cublasZsyrk_v2 - 1280] = run_cublasZsyrk_v2,
-	[OP_cublasCsyrkEx - 1280] = run_cublasCsyrkEx,
-	[OP_cublasCsyrk3mEx - 1280] = run_cublasCsyrk3mEx,
-	[OP_cublasCherk_v2 - 1280] = run_cublasCherk_v2,
-	[OP_cublasZherk_v2 - 1280] = run_cublasZherk_v2,
-	[OP_cublasCherkEx - 1280] = run_cublasCherkEx,
-	[OP_cublasCherk3mEx - 1280] = run_cublasCherk3mEx,
-	[OP_cublasSsyr2k_v2 - 1280] = run_cublasSsyr2k_v2,
-	[OP_cublasDsyr2k_v2 - 1280] = run_cublasDsyr2k_v2,
-	[OP_cublasCsyr2k_v2 - 1280] = run_cublasCsyr2k_v2,
-	[OP_cublasZsyr2k_v2 - 1280] = run_cublasZsyr2k_v2,
-	[OP_cublasCher2k_v2 - 1280] = run_cublasCher2k_v2,
-	[OP_cublasZher2k_v2 - 1280] = run_cublasZher2k_v2,
-	[OP_cublasSsyrkx - 1280] = run_cublasSsyrkx,
-	[OP_cublasDsyrkx - 1280] = run_cublasDsyrkx,
-	[OP_cublasCsyrkx - 1280] = run_cublasCsyrkx,
-	[OP_cublasZsyrkx - 1280] = run_cublasZsyrkx,
-	[OP_cublasCherkx - 1280] = run_cublasCherkx,
-	[OP_cublasZherkx - 1280] = run_cublasZherkx,
-	[OP_cublasSsymm_v2 - 1280] = run_cublasSsymm_v2,
-	[OP_cublasDsymm_v2 - 1280] = run_cublasDsymm_v2,
-	[OP_cublasCsymm_v2 - 1280] = run_cublasCsymm_v2,
-	[OP_cublasZsymm_v2 - 1280] = run_cublasZsymm_v2,
-	[OP_cublasChemm_v2 - 1280] = run_cublasChemm_v2,
-	[OP_cublasZhemm_v2 - 1280] = run_cublasZhemm_v2,
-	[OP_cublasStrsm_v2 - 1280] = run_cublasStrsm_v2,
-	[OP_cublasDtrsm_v2 - 1280] = run_cublasDtrsm_v2,
-	[OP_cublasCtrsm_v2 - 1280] = run_cublasCtrsm_v2,
-	[OP_cublasZtrsm_v2 - 1280] = run_cublasZtrsm_v2,
-	[OP_cublasStrmm_v2 - 1280] = run_cublasStrmm_v2,
-	[OP_cublasDtrmm_v2 - 1280] = run_cublasDtrmm_v2,
-	[OP_cublasCtrmm_v2 - 1280] = run_cublasCtrmm_v2,
-	[OP_cublasZtrmm_v2 - 1280] = run_cublasZtrmm_v2,
-	[OP_cublasHgemmBatched - 1280] = run_cublasHgemmBatched,
-	[OP_cublasSgemmBatched - 1280] = run_cublasSgemmBatched,
-	[OP_cublasDgemmBatched - 1280] = run_cublasDgemmBatched,
-	[OP_cublasCgemmBatched - 1280] = run_cublasCgemmBatched,
-	[OP_cublasCgemm3mBatched - 1280] = run_cublasCgemm3mBatched,
-	[OP_cublasZgemmBatched - 1280] = run_cublasZgemmBatched,
-	[OP_cublasHgemmStridedBatched - 1280] = run_cublasHgemmStridedBatched,
-	[OP_cublasSgemmStridedBatched - 1280] = run_cublasSgemmStridedBatched,
-	[OP_cublasDgemmStridedBatched - 1280] = run_cublasDgemmStridedBatched,
-	[OP_cublasCgemmStridedBatched - 1280] = run_cublasCgemmStridedBatched,
-	[OP_cublasCgemm3mStridedBatched - 1280] = run_cublasCgemm3mStridedBatched,
-	[OP_cublasZgemmStridedBatched - 1280] = run_cublasZgemmStridedBatched,
-	[OP_cublasGemmBatchedEx - 1280] = run_cublasGemmBatchedEx,
-	[OP_cublasGemmStridedBatchedEx - 1280] = run_cublasGemmStridedBatchedEx,
-	[OP_cublasSgeam - 1280] = run_cublasSgeam,
-	[OP_cublasDgeam - 1280] = run_cublasDgeam,
-	[OP_cublasCgeam - 1280] = run_cublasCgeam,
-	[OP_cublasZgeam - 1280] = run_cublasZgeam,
-	[OP_cublasStrsmBatched - 1280] = run_cublasStrsmBatched,
-	[OP_cublasDtrsmBatched - 1280] = run_cublasDtrsmBatched,
-	[OP_cublasCtrsmBatched - 1280] = run_cublasCtrsmBatched,
-	[OP_cublasZtrsmBatched - 1280] = run_cublasZtrsmBatched,
-	[OP_cublasSdgmm - 1280] = run_cublasSdgmm,
-	[OP_cublasDdgmm - 1280] = run_cublasDdgmm,
-	[OP_cublasCdgmm - 1280] = run_cublasCdgmm,
-	[OP_cublasZdgmm - 1280] = run_cublasZdgmm,
-	[OP_cublasSmatinvBatched - 1280] = run_cublasSmatinvBatched,
-	[OP_cublasDmatinvBatched - 1280] = run_cublasDmatinvBatched,
-	[OP_cublasCmatinvBatched - 1280] = run_cublasCmatinvBatched,
-	[OP_cublasZmatinvBatched - 1280] = run_cublasZmatinvBatched,
-	[OP_cublasSgeqrfBatched - 1280] = run_cublasSgeqrfBatched,
-	[OP_cublasDgeqrfBatched - 1280] = run_cublasDgeqrfBatched,
-	[OP_cublasCgeqrfBatched - 1280] = run_cublasCgeqrfBatched,
-	[OP_cublasZgeqrfBatched - 1280] = run_cublasZgeqrfBatched,
-	[OP_cublasSgelsBatched - 1280] = run_cublasSgelsBatched,
-	[OP_cublasDgelsBatched - 1280] = run_cublasDgelsBatched,
-	[OP_cublasCgelsBatched - 1280] = run_cublasCgelsBatched,
-	[OP_cublasZgelsBatched - 1280] = run_cublasZgelsBatched,
-	[OP_cublasStpttr - 1280] = run_cublasStpttr,
-	[OP_cublasDtpttr - 1280] = run_cublasDtpttr,
-	[OP_cublasCtpttr - 1280] = run_cublasCtpttr,
-	[OP_cublasZtpttr - 1280] = run_cublasZtpttr,
-	[OP_cublasStrttp - 1280] = run_cublasStrttp,
-	[OP_cublasDtrttp - 1280] = run_cublasDtrttp,
-	[OP_cublasCtrttp - 1280] = run_cublasCtrttp,
-	[OP_cublasZtrttp - 1280] = run_cublasZtrttp,
-	[OP_cublasSgetrfBatched - 1280] = run_cublasSgetrfBatched,
-	[OP_cublasDgetrfBatched - 1280] = run_cublasDgetrfBatched,
-	[OP_cublasCgetrfBatched - 1280] = run_cublasCgetrfBatched,
-	[OP_cublasZgetrfBatched - 1280] = run_cublasZgetrfBatched,
-	[OP_cublasSgetriBatched - 1280] = run_cublasSgetriBatched,
-	[OP_cublasDgetriBatched - 1280] = run_cublasDgetriBatched,
-	[OP_cublasCgetriBatched - 1280] = run_cublasCgetriBatched,
-	[OP_cublasZgetriBatched - 1280] = run_cublasZgetriBatched,
-	[OP_cublasSgetrsBatched - 1280] = run_cublasSgetrsBatched,
-	[OP_cublasDgetrsBatched - 1280] = run_cublasDgetrsBatched,
-	[OP_cublasCgetrsBatched - 1280] = run_cublasCgetrsBatched,
-	[OP_cublasZgetrsBatched - 1280] = run_cublasZgetrsBatched,
-	[OP_cublasUint8gemmBias - 1280] = run_cublasUint8gemmBias,
-	[OP_cublasSetEmulationStrategy - 1280] = run_cublasSetEmulationStrategy,
-	[OP_cublasSetEmulationSpecialValuesSupport - 1280] =
-		run_cublasSetEmulationSpecialValuesSupport,
-	[OP_cublasSetFixedPointEmulationMantissaControl - 1280] =
-		run_cublasSetFixedPointEmulationMantissaControl,
-	[OP_cublasSetFixedPointEmulationMaxMantissaBitCount - 1280] =
-		run_cublasSetFixedPointEmulationMaxMantissaBitCount,
-	[OP_cublasSetFixedPointEmulationMantissaBitOffset - 1280] =
-		run_cublasSetFixedPointEmulationMantissaBitOffset,
-	[OP_cublasSetFixedPointEmulationMantissaBitCountPointer - 1280] =
-		run_cublasSetFixedPointEmulationMantissaBitCountPointer,
+#define RUN(name, run) \
+	[OP_##name - 1280] = {run, offsetof(struct cublas_library, name), #name}
+static const struct library_run runs[] = {
+	RUN(cublasNrm2Ex, run_cublasNrm2Ex),
+	RUN(cublasSnrm2_v2, run_cublasSnrm2_v2),
+	RUN(cublasDnrm2_v2, run_cublasSnrm2_v2),
+	RUN(cublasScnrm2_v2, run_cublasSnrm2_v2),
+	RUN(cublasDznrm2_v2, run_cublasSnrm2_v2),
+	RUN(cublasDotEx, run_cublasDotEx),
+	RUN(cublasDotcEx, run_cublasDotEx),
+	RUN(cublasSdot_v2, run_cublasSdot_v2),
+	RUN(cublasDdot_v2, run_cublasSdot_v2),
+	RUN(cublasCdotu_v2, run_cublasSdot_v2),
+	RUN(cublasCdotc_v2, run_cublasSdot_v2),
+	RUN(cublasZdotu_v2, run_cublasZdotu_v2),
+	RUN(cublasZdotc_v2, run_cublasZdotu_v2),
+	RUN(cublasScalEx, run_cublasScalEx),
+	RUN(cublasSscal_v2, run_cublasSscal_v2),
+	RUN(cublasDscal_v2, run_cublasSscal_v2),
+	RUN(cublasCscal_v2, run_cublasSscal_v2),
+	RUN(cublasCsscal_v2, run_cublasSscal_v2),
+	RUN(cublasZscal_v2, run_cublasZscal_v2),
+	RUN(cublasZdscal_v2, run_cublasSscal_v2),
+	RUN(cublasAxpyEx, run_cublasAxpyEx),
+	RUN(cublasSaxpy_v2, run_cublasSaxpy_v2),
+	RUN(cublasDaxpy_v2, run_cublasSaxpy_v2),
+	RUN(cublasCaxpy_v2, run_cublasSaxpy_v2),
+	RUN(cublasZaxpy_v2, run_cublasZaxpy_v2),
+	RUN(cublasCopyEx, run_cublasCopyEx),
+	RUN(cublasScopy_v2, run_cublasScopy_v2),
+	RUN(cublasDcopy_v2, run_cublasScopy_v2),
+	RUN(cublasCcopy_v2, run_cublasScopy_v2),
+	RUN(cublasZcopy_v2, run_cublasScopy_v2),
+	RUN(cublasSswap_v2, run_cublasScopy_v2),
+	RUN(cublasDswap_v2, run_cublasScopy_v2),
+	RUN(cublasCswap_v2, run_cublasScopy_v2),
+	RUN(cublasZswap_v2, run_cublasScopy_v2),
+	RUN(cublasSwapEx, run_cublasCopyEx),
+	RUN(cublasIsamax_v2, run_cublasSnrm2_v2),
+	RUN(cublasIdamax_v2, run_cublasSnrm2_v2),
+	RUN(cublasIcamax_v2, run_cublasSnrm2_v2),
+	RUN(cublasIzamax_v2, run_cublasSnrm2_v2),
+	RUN(cublasIamaxEx, run_cublasIamaxEx),
+	RUN(cublasIsamin_v2, run_cublasSnrm2_v2),
+	RUN(cublasIdamin_v2, run_cublasSnrm2_v2),
+	RUN(cublasIcamin_v2, run_cublasSnrm2_v2),
+	RUN(cublasIzamin_v2, run_cublasSnrm2_v2),
+	RUN(cublasIaminEx, run_cublasIamaxEx),
+	RUN(cublasAsumEx, run_cublasNrm2Ex),
+	RUN(cublasSasum_v2, run_cublasSnrm2_v2),
+	RUN(cublasDasum_v2, run_cublasSnrm2_v2),
+	RUN(cublasScasum_v2, run_cublasSnrm2_v2),
+	RUN(cublasDzasum_v2, run_cublasSnrm2_v2),
+	RUN(cublasSrot_v2, run_cublasSrot_v2),
+	RUN(cublasDrot_v2, run_cublasSrot_v2),
+	RUN(cublasCrot_v2, run_cublasSrot_v2),
+	RUN(cublasCsrot_v2, run_cublasSrot_v2),
+	RUN(cublasZrot_v2, run_cublasZrot_v2),
+	RUN(cublasZdrot_v2, run_cublasSrot_v2),
+	RUN(cublasRotEx, run_cublasRotEx),
+	RUN(cublasSrotg_v2, run_cublasSrotg_v2),
+	RUN(cublasDrotg_v2, run_cublasSrotg_v2),
+	RUN(cublasCrotg_v2, run_cublasSrotg_v2),
+	RUN(cublasZrotg_v2, run_cublasZrotg_v2),
+	RUN(cublasRotgEx, run_cublasRotgEx),
+	RUN(cublasSrotm_v2, run_cublasSrotm_v2),
+	RUN(cublasDrotm_v2, run_cublasDrotm_v2),
+	RUN(cublasRotmEx, run_cublasRotmEx),
+	RUN(cublasSrotmg_v2, run_cublasSrotmg_v2),
+	RUN(cublasDrotmg_v2, run_cublasDrotmg_v2),
+	RUN(cublasRotmgEx, run_cublasRotmgEx),
+	RUN(cublasSgemv_v2, run_cublasSgemv_v2),
+	RUN(cublasDgemv_v2, run_cublasSgemv_v2),
+	RUN(cublasCgemv_v2, run_cublasSgemv_v2),
+	RUN(cublasZgemv_v2, run_cublasZgemv_v2),
+	RUN(cublasSgbmv_v2, run_cublasSgbmv_v2),
+	RUN(cublasDgbmv_v2, run_cublasSgbmv_v2),
+	RUN(cublasCgbmv_v2, run_cublasSgbmv_v2),
+	RUN(cublasZgbmv_v2, run_cublasZgbmv_v2),
+	RUN(cublasStrmv_v2, run_cublasStrmv_v2),
+	RUN(cublasDtrmv_v2, run_cublasStrmv_v2),
+	RUN(cublasCtrmv_v2, run_cublasStrmv_v2),
+	RUN(cublasZtrmv_v2, run_cublasStrmv_v2),
+	RUN(cublasStbmv_v2, run_cublasStbmv_v2),
+	RUN(cublasDtbmv_v2, run_cublasStbmv_v2),
+	RUN(cublasCtbmv_v2, run_cublasStbmv_v2),
+	RUN(cublasZtbmv_v2, run_cublasStbmv_v2),
+	RUN(cublasStpmv_v2, run_cublasStpmv_v2),
+	RUN(cublasDtpmv_v2, run_cublasStpmv_v2),
+	RUN(cublasCtpmv_v2, run_cublasStpmv_v2),
+	RUN(cublasZtpmv_v2, run_cublasStpmv_v2),
+	RUN(cublasStrsv_v2, run_cublasStrmv_v2),
+	RUN(cublasDtrsv_v2, run_cublasStrmv_v2),
+	RUN(cublasCtrsv_v2, run_cublasStrmv_v2),
+	RUN(cublasZtrsv_v2, run_cublasStrmv_v2),
+	RUN(cublasStpsv_v2, run_cublasStpmv_v2),
+	RUN(cublasDtpsv_v2, run_cublasStpmv_v2),
+	RUN(cublasCtpsv_v2, run_cublasStpmv_v2),
+	RUN(cublasZtpsv_v2, run_cublasStpmv_v2),
+	RUN(cublasStbsv_v2, run_cublasStbmv_v2),
+	RUN(cublasDtbsv_v2, run_cublasStbmv_v2),
+	RUN(cublasCtbsv_v2, run_cublasStbmv_v2),
+	RUN(cublasZtbsv_v2, run_cublasStbmv_v2),
+	RUN(cublasSsymv_v2, run_cublasSsymv_v2),
+	RUN(cublasDsymv_v2, run_cublasSsymv_v2),
+	RUN(cublasCsymv_v2, run_cublasSsymv_v2),
+	RUN(cublasZsymv_v2, run_cublasZsymv_v2),
+	RUN(cublasChemv_v2, run_cublasSsymv_v2),
+	RUN(cublasZhemv_v2, run_cublasZsymv_v2),
+	RUN(cublasSsbmv_v2, run_cublasSsbmv_v2),
+	RUN(cublasDsbmv_v2, run_cublasSsbmv_v2),
+	RUN(cublasChbmv_v2, run_cublasSsbmv_v2),
+	RUN(cublasZhbmv_v2, run_cublasZhbmv_v2),
+	RUN(cublasSspmv_v2, run_cublasSspmv_v2),
+	RUN(cublasDspmv_v2, run_cublasSspmv_v2),
+	RUN(cublasChpmv_v2, run_cublasSspmv_v2),
+	RUN(cublasZhpmv_v2, run_cublasZhpmv_v2),
+	RUN(cublasSger_v2, run_cublasSger_v2),
+	RUN(cublasDger_v2, run_cublasSger_v2),
+	RUN(cublasCgeru_v2, run_cublasSger_v2),
+	RUN(cublasCgerc_v2, run_cublasSger_v2),
+	RUN(cublasZgeru_v2, run_cublasZgeru_v2),
+	RUN(cublasZgerc_v2, run_cublasZgeru_v2),
+	RUN(cublasSsyr_v2, run_cublasSsyr_v2),
+	RUN(cublasDsyr_v2, run_cublasSsyr_v2),
+	RUN(cublasCsyr_v2, run_cublasSsyr_v2),
+	RUN(cublasZsyr_v2, run_cublasZsyr_v2),
+	RUN(cublasCher_v2, run_cublasSsyr_v2),
+	RUN(cublasZher_v2, run_cublasSsyr_v2),
+	RUN(cublasSspr_v2, run_cublasSspr_v2),
+	RUN(cublasDspr_v2, run_cublasSspr_v2),
+	RUN(cublasChpr_v2, run_cublasSspr_v2),
+	RUN(cublasZhpr_v2, run_cublasSspr_v2),
+	RUN(cublasSsyr2_v2, run_cublasSsyr2_v2),
+	RUN(cublasDsyr2_v2, run_cublasSsyr2_v2),
+	RUN(cublasCsyr2_v2, run_cublasSsyr2_v2),
+	RUN(cublasZsyr2_v2, run_cublasZsyr2_v2),
+	RUN(cublasCher2_v2, run_cublasSsyr2_v2),
+	RUN(cublasZher2_v2, run_cublasZsyr2_v2),
+	RUN(cublasSspr2_v2, run_cublasSspr2_v2),
+	RUN(cublasDspr2_v2, run_cublasSspr2_v2),
+	RUN(cublasChpr2_v2, run_cublasSspr2_v2),
+	RUN(cublasZhpr2_v2, run_cublasZhpr2_v2),
+	RUN(cublasSgemvBatched, run_cublasSgemvBatched),
+	RUN(cublasDgemvBatched, run_cublasSgemvBatched),
+	RUN(cublasCgemvBatched, run_cublasSgemvBatched),
+	RUN(cublasZgemvBatched, run_cublasZgemvBatched),
+	RUN(cublasHSHgemvBatched, run_cublasSgemvBatched),
+	RUN(cublasHSSgemvBatched, run_cublasSgemvBatched),
+	RUN(cublasTSTgemvBatched, run_cublasSgemvBatched),
+	RUN(cublasTSSgemvBatched, run_cublasSgemvBatched),
+	RUN(cublasSgemvStridedBatched, run_cublasSgemvStridedBatched),
+	RUN(cublasDgemvStridedBatched, run_cublasSgemvStridedBatched),
+	RUN(cublasCgemvStridedBatched, run_cublasSgemvStridedBatched),
+	RUN(cublasZgemvStridedBatched, run_cublasZgemvStridedBatched),
+	RUN(cublasHSHgemvStridedBatched, run_cublasSgemvStridedBatched),
+	RUN(cublasHSSgemvStridedBatched, run_cublasSgemvStridedBatched),
+	RUN(cublasTSTgemvStridedBatched, run_cublasSgemvStridedBatched),
+	RUN(cublasTSSgemvStridedBatched, run_cublasSgemvStridedBatched),
+	RUN(cublasSgemm_v2, run_cublasSgemm_v2),
+	RUN(cublasDgemm_v2, run_cublasSgemm_v2),
+	RUN(cublasCgemm_v2, run_cublasSgemm_v2),
+	RUN(cublasCgemm3m, run_cublasSgemm_v2),
+	RUN(cublasCgemm3mEx, run_cublasCgemm3mEx),
+	RUN(cublasZgemm_v2, run_cublasZgemm_v2),
+	RUN(cublasZgemm3m, run_cublasZgemm_v2),
+	RUN(cublasHgemm, run_cublasSgemm_v2),
+	RUN(cublasSgemmEx, run_cublasCgemm3mEx),
+	RUN(cublasGemmEx, run_cublasGemmEx),
+	RUN(cublasCgemmEx, run_cublasCgemm3mEx),
+	RUN(cublasSsyrk_v2, run_cublasSsyrk_v2),
+	RUN(cublasDsyrk_v2, run_cublasSsyrk_v2),
+	RUN(cublasCsyrk_v2, run_cublasSsyrk_v2),
+	RUN(cublasZsyrk_v2, run_cublasZsyrk_v2),
+	RUN(cublasCsyrkEx, run_cublasCsyrkEx),
+	RUN(cublasCsyrk3mEx, run_cublasCsyrkEx),
+	RUN(cublasCherk_v2, run_cublasSsyrk_v2),
+	RUN(cublasZherk_v2, run_cublasSsyrk_v2),
+	RUN(cublasCherkEx, run_cublasCsyrkEx),
+	RUN(cublasCherk3mEx, run_cublasCsyrkEx),
+	RUN(cublasSsyr2k_v2, run_cublasSsyr2k_v2),
+	RUN(cublasDsyr2k_v2, run_cublasSsyr2k_v2),
+	RUN(cublasCsyr2k_v2, run_cublasSsyr2k_v2),
+	RUN(cublasZsyr2k_v2, run_cublasZsyr2k_v2),
+	RUN(cublasCher2k_v2, run_cublasSsyr2k_v2),
+	RUN(cublasZher2k_v2, run_cublasZher2k_v2),
+	RUN(cublasSsyrkx, run_cublasSsyr2k_v2),
+	RUN(cublasDsyrkx, run_cublasSsyr2k_v2),
+	RUN(cublasCsyrkx, run_cublasSsyr2k_v2),
+	RUN(cublasZsyrkx, run_cublasZsyr2k_v2),
+	RUN(cublasCherkx, run_cublasSsyr2k_v2),
+	RUN(cublasZherkx, run_cublasZher2k_v2),
+	RUN(cublasSsymm_v2, run_cublasSsymm_v2),
+	RUN(cublasDsymm_v2, run_cublasSsymm_v2),
+	RUN(cublasCsymm_v2, run_cublasSsymm_v2),
+	RUN(cublasZsymm_v2, run_cublasZsymm_v2),
+	RUN(cublasChemm_v2, run_cublasSsymm_v2),
+	RUN(cublasZhemm_v2, run_cublasZsymm_v2),
+	RUN(cublasStrsm_v2, run_cublasStrsm_v2),
+	RUN(cublasDtrsm_v2, run_cublasStrsm_v2),
+	RUN(cublasCtrsm_v2, run_cublasStrsm_v2),
+	RUN(cublasZtrsm_v2, run_cublasZtrsm_v2),
+	RUN(cublasStrmm_v2, run_cublasStrmm_v2),
+	RUN(cublasDtrmm_v2, run_cublasStrmm_v2),
+	RUN(cublasCtrmm_v2, run_cublasStrmm_v2),
+	RUN(cublasZtrmm_v2, run_cublasZtrmm_v2),
+	RUN(cublasHgemmBatched, run_cublasHgemmBatched),
+	RUN(cublasSgemmBatched, run_cublasHgemmBatched),
+	RUN(cublasDgemmBatched, run_cublasHgemmBatched),
+	RUN(cublasCgemmBatched, run_cublasHgemmBatched),
+	RUN(cublasCgemm3mBatched, run_cublasHgemmBatched),
+	RUN(cublasZgemmBatched, run_cublasZgemmBatched),
+	RUN(cublasHgemmStridedBatched, run_cublasHgemmStridedBatched),
+	RUN(cublasSgemmStridedBatched, run_cublasHgemmStridedBatched),
+	RUN(cublasDgemmStridedBatched, run_cublasHgemmStridedBatched),
+	RUN(cublasCgemmStridedBatched, run_cublasHgemmStridedBatched),
+	RUN(cublasCgemm3mStridedBatched, run_cublasHgemmStridedBatched),
+	RUN(cublasZgemmStridedBatched, run_cublasZgemmStridedBatched),
+	RUN(cublasGemmBatchedEx, run_cublasGemmBatchedEx),
+	RUN(cublasGemmStridedBatchedEx, run_cublasGemmStridedBatchedEx),
+	RUN(cublasSgeam, run_cublasSgeam),
+	RUN(cublasDgeam, run_cublasSgeam),
+	RUN(cublasCgeam, run_cublasSgeam),
+	RUN(cublasZgeam, run_cublasZgeam),
+	RUN(cublasStrsmBatched, run_cublasStrsmBatched),
+	RUN(cublasDtrsmBatched, run_cublasStrsmBatched),
+	RUN(cublasCtrsmBatched, run_cublasStrsmBatched),
+	RUN(cublasZtrsmBatched, run_cublasZtrsmBatched),
+	RUN(cublasSdgmm, run_cublasSdgmm),
+	RUN(cublasDdgmm, run_cublasSdgmm),
+	RUN(cublasCdgmm, run_cublasSdgmm),
+	RUN(cublasZdgmm, run_cublasSdgmm),
+	RUN(cublasSmatinvBatched, run_cublasSmatinvBatched),
+	RUN(cublasDmatinvBatched, run_cublasSmatinvBatched),
+	RUN(cublasCmatinvBatched, run_cublasSmatinvBatched),
+	RUN(cublasZmatinvBatched, run_cublasSmatinvBatched),
+	RUN(cublasSgeqrfBatched, run_cublasSgeqrfBatched),
+	RUN(cublasDgeqrfBatched, run_cublasSgeqrfBatched),
+	RUN(cublasCgeqrfBatched, run_cublasSgeqrfBatched),
+	RUN(cublasZgeqrfBatched, run_cublasSgeqrfBatched),
+	RUN(cublasSgelsBatched, run_cublasSgelsBatched),
+	RUN(cublasDgelsBatched, run_cublasSgelsBatched),
+	RUN(cublasCgelsBatched, run_cublasSgelsBatched),
+	RUN(cublasZgelsBatched, run_cublasSgelsBatched),
+	RUN(cublasStpttr, run_cublasStpttr),
+	RUN(cublasDtpttr, run_cublasStpttr),
+	RUN(cublasCtpttr, run_cublasStpttr),
+	RUN(cublasZtpttr, run_cublasStpttr),
+	RUN(cublasStrttp, run_cublasStrttp),
+	RUN(cublasDtrttp, run_cublasStrttp),
+	RUN(cublasCtrttp, run_cublasStrttp),
+	RUN(cublasZtrttp, run_cublasStrttp),
+	RUN(cublasSgetrfBatched, run_cublasSgetrfBatched),
+	RUN(cublasDgetrfBatched, run_cublasSgetrfBatched),
+	RUN(cublasCgetrfBatched, run_cublasSgetrfBatched),
+	RUN(cublasZgetrfBatched, run_cublasSgetrfBatched),
+	RUN(cublasSgetriBatched, run_cublasSgetriBatched),
+	RUN(cublasDgetriBatched, run_cublasSgetriBatched),
+	RUN(cublasCgetriBatched, run_cublasSgetriBatched),
+	RUN(cublasZgetriBatched, run_cublasSgetriBatched),
+	RUN(cublasSgetrsBatched, run_cublasSgetrsBatched),
+	RUN(cublasDgetrsBatched, run_cublasSgetrsBatched),
+	RUN(cublasCgetrsBatched, run_cublasSgetrsBatched),
+	RUN(cublasZgetrsBatched, run_cublasSgetrsBatched),
+	RUN(cublasUint8gemmBias, run_cublasUint8gemmBias),
+	RUN(cublasSetEmulationStrategy, run_cublasSetEmulationStrategy),
+	RUN(cublasSetEmulationSpecialValuesSupport, run_cublasSetEmulationSpecialValuesSupport),
+	RUN(cublasSetFixedPointEmulationMantissaControl,
+	run_cublasSetFixedPointEmulationMantissaControl),
+	RUN(cublasSetFixedPointEmulationMaxMantissaBitCount,
+	run_cublasSetFixedPointEmulationMaxMantissaBitCount),
+	RUN(cublasSetFixedPointEmulationMantissaBitOffset,
+	run_cublasSetFixedPointEmulationMaxMantissaBitCount),
+	RUN(cublasSetFixedPointEmulationMantissaBitCountPointer,
+	run_cublasSetFixedPointEmulationMantissaBitCountPointer),
 };
+#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
-	return library_serve(w, r, &cublas_plain, runs[r->header.op - 1280]);
+	return library_serve(w, r, &cublas_plain, &runs[r->header.op - 1280]);
 }
 
 static const struct serve_entry entries[] = {

@@ -51,7 +51,7 @@ void cublaslt_forget(uint16_t context)
 
 static int run_cublasLtMatmul(struct library_frame *f)
 {
-	const struct cublaslt_library *l = f->library;
+	__typeof__(cublasLtMatmul) *call = (__typeof__(call))f->function;
 	cublasLtMatmulDesc_t computeDesc = library_get_descriptor(f, CUBLASLT_ITEM_MATMUL);
 	void *alpha = library_get_placed(f, cublaslt_alpha(f->mode), false);
 	void *A = library_get_aligned(f);
@@ -68,15 +68,15 @@ static int run_cublasLtMatmul(struct library_frame *f)
 	size_t workspaceSizeInBytes = (size_t)library_get_long(f);
 
 	library_require(f, Adesc && Bdesc && Ddesc);
-	if (library_stop(f, !l->cublasLtMatmul, "cublasLtMatmul"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasLtMatmul(f->handle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C,
-		Cdesc, D, Ddesc, algo, workspace, workspaceSizeInBytes, f->stream);
+	return call(f->handle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc,
+		algo, workspace, workspaceSizeInBytes, f->stream);
 }
 
 static int run_cublasLtMatrixTransform(struct library_frame *f)
 {
-	const struct cublaslt_library *l = f->library;
+	__typeof__(cublasLtMatrixTransform) *call = (__typeof__(call))f->function;
 	cublasLtMatrixTransformDesc_t transformDesc =
 		library_get_descriptor(f, CUBLASLT_ITEM_TRANSFORM);
 	void *alpha = library_get_placed(f, cublaslt_alpha(f->mode), false);
@@ -89,20 +89,23 @@ static int run_cublasLtMatrixTransform(struct library_frame *f)
 	cublasLtMatrixLayout_t Cdesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
 
 	library_require(f, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
-	if (library_stop(f, !l->cublasLtMatrixTransform, "cublasLtMatrixTransform"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cublasLtMatrixTransform(f->handle, transformDesc, alpha, A, Adesc, beta, B,
-		Bdesc, C, Cdesc, f->stream);
+	return call(f->handle, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C, Cdesc,
+		f->stream);
 }
 
-static const library_run runs[] = {
-	[OP_cublasLtMatmul - 2000] = run_cublasLtMatmul,
-	[OP_cublasLtMatrixTransform - 2000] = run_cublasLtMatrixTransform,
+#define RUN(name, run) \
+	[OP_##name - 2000] = {run, offsetof(struct cublaslt_library, name), #name}
+static const struct library_run runs[] = {
+	RUN(cublasLtMatmul, run_cublasLtMatmul),
+	RUN(cublasLtMatrixTransform, run_cublasLtMatrixTransform),
 };
+#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
-	return library_serve(w, r, &cublaslt_plain, runs[r->header.op - 2000]);
+	return library_serve(w, r, &cublaslt_plain, &runs[r->header.op - 2000]);
 }
 
 static const struct serve_entry entries[] = {

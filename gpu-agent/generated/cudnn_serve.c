@@ -55,7 +55,7 @@ static CUresult run_cudnnDestroy(struct worker *w, struct request *r)
 
 static int run_cudnnTransformTensor(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnTransformTensor) *call = (__typeof__(call))f->function;
 	void *alpha = library_get_scalar(f);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
@@ -63,14 +63,14 @@ static int run_cudnnTransformTensor(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnTransformTensor, "cudnnTransformTensor"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnTransformTensor(f->handle, alpha, xDesc, x, beta, yDesc, y);
+	return call(f->handle, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnTransformTensorEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnTransformTensorEx) *call = (__typeof__(call))f->function;
 	cudnnTensorTransformDescriptor_t transDesc =
 		library_get_descriptor(f, CUDNN_KIND_TRANSFORM);
 	void *alpha = library_get_scalar(f);
@@ -80,15 +80,14 @@ static int run_cudnnTransformTensorEx(struct library_frame *f)
 	cudnnTensorDescriptor_t destDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *destData = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnTransformTensorEx, "cudnnTransformTensorEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnTransformTensorEx(f->handle, transDesc, alpha, srcDesc, srcData, beta,
-		destDesc, destData);
+	return call(f->handle, transDesc, alpha, srcDesc, srcData, beta, destDesc, destData);
 }
 
 static int run_cudnnAddTensor(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnAddTensor) *call = (__typeof__(call))f->function;
 	void *alpha = library_get_scalar(f);
 	cudnnTensorDescriptor_t aDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *A = library_get_device(f);
@@ -96,14 +95,14 @@ static int run_cudnnAddTensor(struct library_frame *f)
 	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *C = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnAddTensor, "cudnnAddTensor"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnAddTensor(f->handle, alpha, aDesc, A, beta, cDesc, C);
+	return call(f->handle, alpha, aDesc, A, beta, cDesc, C);
 }
 
 static int run_cudnnOpTensor(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnOpTensor) *call = (__typeof__(call))f->function;
 	cudnnOpTensorDescriptor_t opTensorDesc =
 		library_get_descriptor(f, CUDNN_KIND_OP_TENSOR);
 	void *alpha1 = library_get_scalar(f);
@@ -116,46 +115,29 @@ static int run_cudnnOpTensor(struct library_frame *f)
 	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *C = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnOpTensor, "cudnnOpTensor"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnOpTensor(f->handle, opTensorDesc, alpha1, aDesc, A, alpha2, bDesc, B,
-		beta, cDesc, C);
+	return call(f->handle, opTensorDesc, alpha1, aDesc, A, alpha2, bDesc, B, beta, cDesc,
+		C);
 }
 
 static int run_cudnnGetReductionIndicesSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetReductionIndicesSize) *call = (__typeof__(call))f->function;
 	cudnnReduceTensorDescriptor_t reduceTensorDesc =
 		library_get_descriptor(f, CUDNN_KIND_REDUCE);
 	cudnnTensorDescriptor_t aDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetReductionIndicesSize, "cudnnGetReductionIndicesSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetReductionIndicesSize(f->handle, reduceTensorDesc, aDesc, cDesc,
-		sizeInBytes);
-}
-
-static int run_cudnnGetReductionWorkspaceSize(struct library_frame *f)
-{
-	const struct cudnn_library *l = f->library;
-	cudnnReduceTensorDescriptor_t reduceTensorDesc =
-		library_get_descriptor(f, CUDNN_KIND_REDUCE);
-	cudnnTensorDescriptor_t aDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
-
-	if (library_stop(f, !l->cudnnGetReductionWorkspaceSize,
-		    "cudnnGetReductionWorkspaceSize"))
-		return f->status;
-	return l->cudnnGetReductionWorkspaceSize(f->handle, reduceTensorDesc, aDesc, cDesc,
-		sizeInBytes);
+	return call(f->handle, reduceTensorDesc, aDesc, cDesc, sizeInBytes);
 }
 
 static int run_cudnnReduceTensor(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnReduceTensor) *call = (__typeof__(call))f->function;
 	cudnnReduceTensorDescriptor_t reduceTensorDesc =
 		library_get_descriptor(f, CUDNN_KIND_REDUCE);
 	void *indices = library_get_device(f);
@@ -169,39 +151,39 @@ static int run_cudnnReduceTensor(struct library_frame *f)
 	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *C = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnReduceTensor, "cudnnReduceTensor"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnReduceTensor(f->handle, reduceTensorDesc, indices, indicesSizeInBytes,
-		workspace, workspaceSizeInBytes, alpha, aDesc, A, beta, cDesc, C);
+	return call(f->handle, reduceTensorDesc, indices, indicesSizeInBytes, workspace,
+		workspaceSizeInBytes, alpha, aDesc, A, beta, cDesc, C);
 }
 
 static int run_cudnnSetTensor(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnSetTensor) *call = (__typeof__(call))f->function;
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 	void *valuePtr = library_get_scalar(f);
 
-	if (library_stop(f, !l->cudnnSetTensor, "cudnnSetTensor"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnSetTensor(f->handle, yDesc, y, valuePtr);
+	return call(f->handle, yDesc, y, valuePtr);
 }
 
 static int run_cudnnScaleTensor(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnScaleTensor) *call = (__typeof__(call))f->function;
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 	void *alpha = library_get_scalar(f);
 
-	if (library_stop(f, !l->cudnnScaleTensor, "cudnnScaleTensor"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnScaleTensor(f->handle, yDesc, y, alpha);
+	return call(f->handle, yDesc, y, alpha);
 }
 
 static int run_cudnnTransformFilter(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnTransformFilter) *call = (__typeof__(call))f->function;
 	cudnnTensorTransformDescriptor_t transDesc =
 		library_get_descriptor(f, CUDNN_KIND_TRANSFORM);
 	void *alpha = library_get_scalar(f);
@@ -211,15 +193,14 @@ static int run_cudnnTransformFilter(struct library_frame *f)
 	cudnnFilterDescriptor_t destDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	void *destData = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnTransformFilter, "cudnnTransformFilter"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnTransformFilter(f->handle, transDesc, alpha, srcDesc, srcData, beta,
-		destDesc, destData);
+	return call(f->handle, transDesc, alpha, srcDesc, srcData, beta, destDesc, destData);
 }
 
 static int run_cudnnSoftmaxForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnSoftmaxForward) *call = (__typeof__(call))f->function;
 	cudnnSoftmaxAlgorithm_t algo = (cudnnSoftmaxAlgorithm_t)library_get_int(f);
 	cudnnSoftmaxMode_t mode = (cudnnSoftmaxMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
@@ -229,14 +210,14 @@ static int run_cudnnSoftmaxForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnSoftmaxForward, "cudnnSoftmaxForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnSoftmaxForward(f->handle, algo, mode, alpha, xDesc, x, beta, yDesc, y);
+	return call(f->handle, algo, mode, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnPoolingForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnPoolingForward) *call = (__typeof__(call))f->function;
 	cudnnPoolingDescriptor_t poolingDesc = library_get_descriptor(f, CUDNN_KIND_POOLING);
 	void *alpha = library_get_scalar(f);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
@@ -245,14 +226,14 @@ static int run_cudnnPoolingForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnPoolingForward, "cudnnPoolingForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnPoolingForward(f->handle, poolingDesc, alpha, xDesc, x, beta, yDesc, y);
+	return call(f->handle, poolingDesc, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnActivationForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnActivationForward) *call = (__typeof__(call))f->function;
 	cudnnActivationDescriptor_t activationDesc =
 		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
 	void *alpha = library_get_scalar(f);
@@ -262,15 +243,14 @@ static int run_cudnnActivationForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnActivationForward, "cudnnActivationForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnActivationForward(f->handle, activationDesc, alpha, xDesc, x, beta,
-		yDesc, y);
+	return call(f->handle, activationDesc, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnLRNCrossChannelForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnLRNCrossChannelForward) *call = (__typeof__(call))f->function;
 	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
 	cudnnLRNMode_t lrnMode = (cudnnLRNMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
@@ -280,15 +260,14 @@ static int run_cudnnLRNCrossChannelForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnLRNCrossChannelForward, "cudnnLRNCrossChannelForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnLRNCrossChannelForward(f->handle, normDesc, lrnMode, alpha, xDesc, x,
-		beta, yDesc, y);
+	return call(f->handle, normDesc, lrnMode, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnDivisiveNormalizationForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnDivisiveNormalizationForward) *call = (__typeof__(call))f->function;
 	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
 	cudnnDivNormMode_t mode = (cudnnDivNormMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
@@ -301,16 +280,16 @@ static int run_cudnnDivisiveNormalizationForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnDivisiveNormalizationForward,
-		    "cudnnDivisiveNormalizationForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnDivisiveNormalizationForward(f->handle, normDesc, mode, alpha, xDesc, x,
-		means, temp, temp2, beta, yDesc, y);
+	return call(f->handle, normDesc, mode, alpha, xDesc, x, means, temp, temp2, beta, yDesc,
+		y);
 }
 
 static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnBatchNormalizationForwardInference) *call =
+		(__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
 	void *beta = library_get_scalar(f);
@@ -326,17 +305,15 @@ static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
 	void *estimatedVariance = library_get_device(f);
 	double epsilon = (double)library_get_double(f);
 
-	if (library_stop(f, !l->cudnnBatchNormalizationForwardInference,
-		    "cudnnBatchNormalizationForwardInference"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnBatchNormalizationForwardInference(f->handle, mode, alpha, beta, xDesc,
-		x, yDesc, y, bnScaleBiasMeanVarDesc, bnScale, bnBias, estimatedMean,
-		estimatedVariance, epsilon);
+	return call(f->handle, mode, alpha, beta, xDesc, x, yDesc, y, bnScaleBiasMeanVarDesc,
+		bnScale, bnBias, estimatedMean, estimatedVariance, epsilon);
 }
 
 static int run_cudnnNormalizationForwardInference(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnNormalizationForwardInference) *call = (__typeof__(call))f->function;
 	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
 	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
@@ -360,32 +337,29 @@ static int run_cudnnNormalizationForwardInference(struct library_frame *f)
 	double epsilon = (double)library_get_double(f);
 	int groupCnt = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cudnnNormalizationForwardInference,
-		    "cudnnNormalizationForwardInference"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnNormalizationForwardInference(f->handle, mode, normOps, algo, alpha,
-		beta, xDesc, x, normScaleBiasDesc, normScale, normBias, normMeanVarDesc,
-		estimatedMean, estimatedVariance, zDesc, z, activationDesc, yDesc, y, epsilon,
-		groupCnt);
+	return call(f->handle, mode, normOps, algo, alpha, beta, xDesc, x, normScaleBiasDesc,
+		normScale, normBias, normMeanVarDesc, estimatedMean, estimatedVariance, zDesc,
+		z, activationDesc, yDesc, y, epsilon, groupCnt);
 }
 
 static int run_cudnnSpatialTfGridGeneratorForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnSpatialTfGridGeneratorForward) *call = (__typeof__(call))f->function;
 	cudnnSpatialTransformerDescriptor_t stDesc =
 		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *theta = library_get_device(f);
 	void *grid = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnSpatialTfGridGeneratorForward,
-		    "cudnnSpatialTfGridGeneratorForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnSpatialTfGridGeneratorForward(f->handle, stDesc, theta, grid);
+	return call(f->handle, stDesc, theta, grid);
 }
 
 static int run_cudnnSpatialTfSamplerForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnSpatialTfSamplerForward) *call = (__typeof__(call))f->function;
 	cudnnSpatialTransformerDescriptor_t stDesc =
 		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *alpha = library_get_scalar(f);
@@ -396,25 +370,24 @@ static int run_cudnnSpatialTfSamplerForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnSpatialTfSamplerForward, "cudnnSpatialTfSamplerForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnSpatialTfSamplerForward(f->handle, stDesc, alpha, xDesc, x, grid, beta,
-		yDesc, y);
+	return call(f->handle, stDesc, alpha, xDesc, x, grid, beta, yDesc, y);
 }
 
 static int run_cudnnDropoutGetStatesSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnDropoutGetStatesSize) *call = (__typeof__(call))f->function;
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnDropoutGetStatesSize, "cudnnDropoutGetStatesSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnDropoutGetStatesSize(f->handle, sizeInBytes);
+	return call(f->handle, sizeInBytes);
 }
 
 static int run_cudnnDropoutForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnDropoutForward) *call = (__typeof__(call))f->function;
 	cudnnDropoutDescriptor_t dropoutDesc = library_get_descriptor(f, CUDNN_KIND_DROPOUT);
 	cudnnTensorDescriptor_t xdesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
@@ -423,15 +396,15 @@ static int run_cudnnDropoutForward(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnDropoutForward, "cudnnDropoutForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnDropoutForward(f->handle, dropoutDesc, xdesc, x, ydesc, y, reserveSpace,
+	return call(f->handle, dropoutDesc, xdesc, x, ydesc, y, reserveSpace,
 		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnSoftmaxBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnSoftmaxBackward) *call = (__typeof__(call))f->function;
 	cudnnSoftmaxAlgorithm_t algo = (cudnnSoftmaxAlgorithm_t)library_get_int(f);
 	cudnnSoftmaxMode_t mode = (cudnnSoftmaxMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
@@ -443,15 +416,14 @@ static int run_cudnnSoftmaxBackward(struct library_frame *f)
 	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dx = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnSoftmaxBackward, "cudnnSoftmaxBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnSoftmaxBackward(f->handle, algo, mode, alpha, yDesc, y, dyDesc, dy, beta,
-		dxDesc, dx);
+	return call(f->handle, algo, mode, alpha, yDesc, y, dyDesc, dy, beta, dxDesc, dx);
 }
 
 static int run_cudnnPoolingBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnPoolingBackward) *call = (__typeof__(call))f->function;
 	cudnnPoolingDescriptor_t poolingDesc = library_get_descriptor(f, CUDNN_KIND_POOLING);
 	void *alpha = library_get_scalar(f);
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
@@ -464,15 +436,15 @@ static int run_cudnnPoolingBackward(struct library_frame *f)
 	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dx = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnPoolingBackward, "cudnnPoolingBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnPoolingBackward(f->handle, poolingDesc, alpha, yDesc, y, dyDesc, dy,
-		xDesc, x, beta, dxDesc, dx);
+	return call(f->handle, poolingDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta, dxDesc,
+		dx);
 }
 
 static int run_cudnnActivationBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnActivationBackward) *call = (__typeof__(call))f->function;
 	cudnnActivationDescriptor_t activationDesc =
 		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
 	void *alpha = library_get_scalar(f);
@@ -486,15 +458,15 @@ static int run_cudnnActivationBackward(struct library_frame *f)
 	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dx = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnActivationBackward, "cudnnActivationBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnActivationBackward(f->handle, activationDesc, alpha, yDesc, y, dyDesc,
-		dy, xDesc, x, beta, dxDesc, dx);
+	return call(f->handle, activationDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta,
+		dxDesc, dx);
 }
 
 static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnLRNCrossChannelBackward) *call = (__typeof__(call))f->function;
 	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
 	cudnnLRNMode_t lrnMode = (cudnnLRNMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
@@ -508,15 +480,15 @@ static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
 	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dx = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnLRNCrossChannelBackward, "cudnnLRNCrossChannelBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnLRNCrossChannelBackward(f->handle, normDesc, lrnMode, alpha, yDesc, y,
-		dyDesc, dy, xDesc, x, beta, dxDesc, dx);
+	return call(f->handle, normDesc, lrnMode, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta,
+		dxDesc, dx);
 }
 
 static int run_cudnnDivisiveNormalizationBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnDivisiveNormalizationBackward) *call = (__typeof__(call))f->function;
 	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
 	cudnnDivNormMode_t mode = (cudnnDivNormMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
@@ -531,16 +503,16 @@ static int run_cudnnDivisiveNormalizationBackward(struct library_frame *f)
 	void *dx = library_get_device(f);
 	void *dMeans = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnDivisiveNormalizationBackward,
-		    "cudnnDivisiveNormalizationBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnDivisiveNormalizationBackward(f->handle, normDesc, mode, alpha, xDesc, x,
-		means, dy, temp, temp2, beta, dXdMeansDesc, dx, dMeans);
+	return call(f->handle, normDesc, mode, alpha, xDesc, x, means, dy, temp, temp2, beta,
+		dXdMeansDesc, dx, dMeans);
 }
 
 static int run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
@@ -552,17 +524,16 @@ static int run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(struct l
 		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
-		    "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(f->handle, mode,
-		bnOps, xDesc, zDesc, yDesc, bnScaleBiasMeanVarDesc, activationDesc,
-		sizeInBytes);
+	return call(f->handle, mode, bnOps, xDesc, zDesc, yDesc, bnScaleBiasMeanVarDesc,
+		activationDesc, sizeInBytes);
 }
 
 static int run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetBatchNormalizationBackwardExWorkspaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
@@ -575,17 +546,16 @@ static int run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct library_
 		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetBatchNormalizationBackwardExWorkspaceSize,
-		    "cudnnGetBatchNormalizationBackwardExWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetBatchNormalizationBackwardExWorkspaceSize(f->handle, mode, bnOps,
-		xDesc, yDesc, dyDesc, dzDesc, dxDesc, dBnScaleBiasDesc, activationDesc,
-		sizeInBytes);
+	return call(f->handle, mode, bnOps, xDesc, yDesc, dyDesc, dzDesc, dxDesc,
+		dBnScaleBiasDesc, activationDesc, sizeInBytes);
 }
 
 static int run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetBatchNormalizationTrainingExReserveSpaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
 	cudnnActivationDescriptor_t activationDesc =
@@ -593,16 +563,15 @@ static int run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(struct libra
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
-		    "cudnnGetBatchNormalizationTrainingExReserveSpaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetBatchNormalizationTrainingExReserveSpaceSize(f->handle, mode, bnOps,
-		activationDesc, xDesc, sizeInBytes);
+	return call(f->handle, mode, bnOps, activationDesc, xDesc, sizeInBytes);
 }
 
 static int run_cudnnBatchNormalizationForwardTraining(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnBatchNormalizationForwardTraining) *call =
+		(__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
 	void *beta = library_get_scalar(f);
@@ -621,18 +590,17 @@ static int run_cudnnBatchNormalizationForwardTraining(struct library_frame *f)
 	void *resultSaveMean = library_get_device(f);
 	void *resultSaveInvVariance = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnBatchNormalizationForwardTraining,
-		    "cudnnBatchNormalizationForwardTraining"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnBatchNormalizationForwardTraining(f->handle, mode, alpha, beta, xDesc, x,
-		yDesc, y, bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor,
-		resultRunningMean, resultRunningVariance, epsilon, resultSaveMean,
-		resultSaveInvVariance);
+	return call(f->handle, mode, alpha, beta, xDesc, x, yDesc, y, bnScaleBiasMeanVarDesc,
+		bnScale, bnBias, exponentialAverageFactor, resultRunningMean,
+		resultRunningVariance, epsilon, resultSaveMean, resultSaveInvVariance);
 }
 
 static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnBatchNormalizationForwardTrainingEx) *call =
+		(__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
 	void *alpha = library_get_scalar(f);
@@ -660,19 +628,18 @@ static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnBatchNormalizationForwardTrainingEx,
-		    "cudnnBatchNormalizationForwardTrainingEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnBatchNormalizationForwardTrainingEx(f->handle, mode, bnOps, alpha, beta,
-		xDesc, xData, zDesc, zData, yDesc, yData, bnScaleBiasMeanVarDesc, bnScale,
-		bnBias, exponentialAverageFactor, resultRunningMean, resultRunningVariance,
-		epsilon, resultSaveMean, resultSaveInvVariance, activationDesc, workspace,
-		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+	return call(f->handle, mode, bnOps, alpha, beta, xDesc, xData, zDesc, zData, yDesc,
+		yData, bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor,
+		resultRunningMean, resultRunningVariance, epsilon, resultSaveMean,
+		resultSaveInvVariance, activationDesc, workspace, workSpaceSizeInBytes,
+		reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnBatchNormalizationBackward) *call = (__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	void *alphaDataDiff = library_get_scalar(f);
 	void *betaDataDiff = library_get_scalar(f);
@@ -692,18 +659,16 @@ static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
 	void *savedMean = library_get_device(f);
 	void *savedInvVariance = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnBatchNormalizationBackward,
-		    "cudnnBatchNormalizationBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnBatchNormalizationBackward(f->handle, mode, alphaDataDiff, betaDataDiff,
-		alphaParamDiff, betaParamDiff, xDesc, x, dyDesc, dy, dxDesc, dx,
-		dBnScaleBiasDesc, bnScale, dBnScaleResult, dBnBiasResult, epsilon, savedMean,
-		savedInvVariance);
+	return call(f->handle, mode, alphaDataDiff, betaDataDiff, alphaParamDiff, betaParamDiff,
+		xDesc, x, dyDesc, dy, dxDesc, dx, dBnScaleBiasDesc, bnScale, dBnScaleResult,
+		dBnBiasResult, epsilon, savedMean, savedInvVariance);
 }
 
 static int run_cudnnBatchNormalizationBackwardEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnBatchNormalizationBackwardEx) *call = (__typeof__(call))f->function;
 	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
 	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
 	void *alphaDataDiff = library_get_scalar(f);
@@ -735,20 +700,19 @@ static int run_cudnnBatchNormalizationBackwardEx(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnBatchNormalizationBackwardEx,
-		    "cudnnBatchNormalizationBackwardEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnBatchNormalizationBackwardEx(f->handle, mode, bnOps, alphaDataDiff,
-		betaDataDiff, alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc,
-		dyData, dzDesc, dzData, dxDesc, dxData, dBnScaleBiasDesc, bnScaleData,
-		bnBiasData, dBnScaleData, dBnBiasData, epsilon, savedMean, savedInvVariance,
-		activationDesc, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
+	return call(f->handle, mode, bnOps, alphaDataDiff, betaDataDiff, alphaParamDiff,
+		betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc, dzData,
+		dxDesc, dxData, dBnScaleBiasDesc, bnScaleData, bnBiasData, dBnScaleData,
+		dBnBiasData, epsilon, savedMean, savedInvVariance, activationDesc, workSpace,
+		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetNormalizationForwardTrainingWorkspaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
 	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
@@ -763,17 +727,16 @@ static int run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct library_
 	size_t *sizeInBytes = library_get_out(f);
 	int groupCnt = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cudnnGetNormalizationForwardTrainingWorkspaceSize,
-		    "cudnnGetNormalizationForwardTrainingWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetNormalizationForwardTrainingWorkspaceSize(f->handle, mode, normOps,
-		algo, xDesc, zDesc, yDesc, normScaleBiasDesc, activationDesc, normMeanVarDesc,
-		sizeInBytes, groupCnt);
+	return call(f->handle, mode, normOps, algo, xDesc, zDesc, yDesc, normScaleBiasDesc,
+		activationDesc, normMeanVarDesc, sizeInBytes, groupCnt);
 }
 
 static int run_cudnnGetNormalizationBackwardWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetNormalizationBackwardWorkspaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
 	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
@@ -790,17 +753,16 @@ static int run_cudnnGetNormalizationBackwardWorkspaceSize(struct library_frame *
 	size_t *sizeInBytes = library_get_out(f);
 	int groupCnt = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cudnnGetNormalizationBackwardWorkspaceSize,
-		    "cudnnGetNormalizationBackwardWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetNormalizationBackwardWorkspaceSize(f->handle, mode, normOps, algo,
-		xDesc, yDesc, dyDesc, dzDesc, dxDesc, dNormScaleBiasDesc, activationDesc,
-		normMeanVarDesc, sizeInBytes, groupCnt);
+	return call(f->handle, mode, normOps, algo, xDesc, yDesc, dyDesc, dzDesc, dxDesc,
+		dNormScaleBiasDesc, activationDesc, normMeanVarDesc, sizeInBytes, groupCnt);
 }
 
 static int run_cudnnGetNormalizationTrainingReserveSpaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetNormalizationTrainingReserveSpaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
 	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
@@ -810,16 +772,15 @@ static int run_cudnnGetNormalizationTrainingReserveSpaceSize(struct library_fram
 	size_t *sizeInBytes = library_get_out(f);
 	int groupCnt = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cudnnGetNormalizationTrainingReserveSpaceSize,
-		    "cudnnGetNormalizationTrainingReserveSpaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetNormalizationTrainingReserveSpaceSize(f->handle, mode, normOps, algo,
-		activationDesc, xDesc, sizeInBytes, groupCnt);
+	return call(f->handle, mode, normOps, algo, activationDesc, xDesc, sizeInBytes,
+		groupCnt);
 }
 
 static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnNormalizationForwardTraining) *call = (__typeof__(call))f->function;
 	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
 	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
@@ -850,11 +811,10 @@ static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 	int groupCnt = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cudnnNormalizationForwardTraining,
-		    "cudnnNormalizationForwardTraining"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnNormalizationForwardTraining(f->handle, mode, normOps, algo, alpha, beta,
-		xDesc, xData, normScaleBiasDesc, normScale, normBias, exponentialAverageFactor,
+	return call(f->handle, mode, normOps, algo, alpha, beta, xDesc, xData,
+		normScaleBiasDesc, normScale, normBias, exponentialAverageFactor,
 		normMeanVarDesc, resultRunningMean, resultRunningVariance, epsilon,
 		resultSaveMean, resultSaveInvVariance, activationDesc, zDesc, zData, yDesc,
 		yData, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes,
@@ -863,7 +823,7 @@ static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 
 static int run_cudnnNormalizationBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnNormalizationBackward) *call = (__typeof__(call))f->function;
 	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
 	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
 	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
@@ -899,33 +859,32 @@ static int run_cudnnNormalizationBackward(struct library_frame *f)
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 	int groupCnt = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cudnnNormalizationBackward, "cudnnNormalizationBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnNormalizationBackward(f->handle, mode, normOps, algo, alphaDataDiff,
-		betaDataDiff, alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc,
-		dyData, dzDesc, dzData, dxDesc, dxData, dNormScaleBiasDesc, normScaleData,
-		normBiasData, dNormScaleData, dNormBiasData, epsilon, normMeanVarDesc,
-		savedMean, savedInvVariance, activationDesc, workSpace, workSpaceSizeInBytes,
-		reserveSpace, reserveSpaceSizeInBytes, groupCnt);
+	return call(f->handle, mode, normOps, algo, alphaDataDiff, betaDataDiff, alphaParamDiff,
+		betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc, dzData,
+		dxDesc, dxData, dNormScaleBiasDesc, normScaleData, normBiasData, dNormScaleData,
+		dNormBiasData, epsilon, normMeanVarDesc, savedMean, savedInvVariance,
+		activationDesc, workSpace, workSpaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes, groupCnt);
 }
 
 static int run_cudnnSpatialTfGridGeneratorBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnSpatialTfGridGeneratorBackward) *call = (__typeof__(call))f->function;
 	cudnnSpatialTransformerDescriptor_t stDesc =
 		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *dgrid = library_get_device(f);
 	void *dtheta = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnSpatialTfGridGeneratorBackward,
-		    "cudnnSpatialTfGridGeneratorBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnSpatialTfGridGeneratorBackward(f->handle, stDesc, dgrid, dtheta);
+	return call(f->handle, stDesc, dgrid, dtheta);
 }
 
 static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnSpatialTfSamplerBackward) *call = (__typeof__(call))f->function;
 	cudnnSpatialTransformerDescriptor_t stDesc =
 		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
 	void *alpha = library_get_scalar(f);
@@ -941,15 +900,15 @@ static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
 	void *betaDgrid = library_get_scalar(f);
 	void *dgrid = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnSpatialTfSamplerBackward, "cudnnSpatialTfSamplerBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnSpatialTfSamplerBackward(f->handle, stDesc, alpha, xDesc, x, beta,
-		dxDesc, dx, alphaDgrid, dyDesc, dy, grid, betaDgrid, dgrid);
+	return call(f->handle, stDesc, alpha, xDesc, x, beta, dxDesc, dx, alphaDgrid, dyDesc,
+		dy, grid, betaDgrid, dgrid);
 }
 
 static int run_cudnnDropoutBackward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnDropoutBackward) *call = (__typeof__(call))f->function;
 	cudnnDropoutDescriptor_t dropoutDesc = library_get_descriptor(f, CUDNN_KIND_DROPOUT);
 	cudnnTensorDescriptor_t dydesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dy = library_get_device(f);
@@ -958,41 +917,40 @@ static int run_cudnnDropoutBackward(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnDropoutBackward, "cudnnDropoutBackward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnDropoutBackward(f->handle, dropoutDesc, dydesc, dy, dxdesc, dx,
-		reserveSpace, reserveSpaceSizeInBytes);
+	return call(f->handle, dropoutDesc, dydesc, dy, dxdesc, dx, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnGetRNNTempSpaceSizes(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetRNNTempSpaceSizes) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnForwardMode_t fwdMode = (cudnnForwardMode_t)library_get_int(f);
 	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
 	size_t *workSpaceSize = library_get_out(f);
 	size_t *reserveSpaceSize = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetRNNTempSpaceSizes, "cudnnGetRNNTempSpaceSizes"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetRNNTempSpaceSizes(f->handle, rnnDesc, fwdMode, xDesc, workSpaceSize,
-		reserveSpaceSize);
+	return call(f->handle, rnnDesc, fwdMode, xDesc, workSpaceSize, reserveSpaceSize);
 }
 
 static int run_cudnnGetRNNWeightSpaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetRNNWeightSpaceSize) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	size_t *weightSpaceSize = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetRNNWeightSpaceSize, "cudnnGetRNNWeightSpaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetRNNWeightSpaceSize(f->handle, rnnDesc, weightSpaceSize);
+	return call(f->handle, rnnDesc, weightSpaceSize);
 }
 
 static int run_cudnnRNNForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNForward) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnForwardMode_t fwdMode = (cudnnForwardMode_t)library_get_int(f);
 	int *devSeqLengths = library_get_device(f);
@@ -1013,16 +971,16 @@ static int run_cudnnRNNForward(struct library_frame *f)
 	size_t reserveSpaceSize = (size_t)library_get_long(f);
 	void *reserveSpace = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnRNNForward, "cudnnRNNForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNForward(f->handle, rnnDesc, fwdMode, devSeqLengths, xDesc, x, yDesc,
-		y, hDesc, hx, hy, cDesc, cx, cy, weightSpaceSize, weightSpace, workSpaceSize,
-		workSpace, reserveSpaceSize, reserveSpace);
+	return call(f->handle, rnnDesc, fwdMode, devSeqLengths, xDesc, x, yDesc, y, hDesc, hx,
+		hy, cDesc, cx, cy, weightSpaceSize, weightSpace, workSpaceSize, workSpace,
+		reserveSpaceSize, reserveSpace);
 }
 
 static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNBackwardData_v8) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	int *devSeqLengths = library_get_device(f);
 	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
@@ -1045,16 +1003,16 @@ static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
 	size_t reserveSpaceSize = (size_t)library_get_long(f);
 	void *reserveSpace = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnRNNBackwardData_v8, "cudnnRNNBackwardData_v8"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNBackwardData_v8(f->handle, rnnDesc, devSeqLengths, yDesc, y, dy,
-		xDesc, dx, hDesc, hx, dhy, dhx, cDesc, cx, dcy, dcx, weightSpaceSize,
-		weightSpace, workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
+	return call(f->handle, rnnDesc, devSeqLengths, yDesc, y, dy, xDesc, dx, hDesc, hx, dhy,
+		dhx, cDesc, cx, dcy, dcx, weightSpaceSize, weightSpace, workSpaceSize,
+		workSpace, reserveSpaceSize, reserveSpace);
 }
 
 static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNBackwardWeights_v8) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnWgradMode_t addGrad = (cudnnWgradMode_t)library_get_int(f);
 	int *devSeqLengths = library_get_device(f);
@@ -1071,16 +1029,16 @@ static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
 	size_t reserveSpaceSize = (size_t)library_get_long(f);
 	void *reserveSpace = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnRNNBackwardWeights_v8, "cudnnRNNBackwardWeights_v8"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNBackwardWeights_v8(f->handle, rnnDesc, addGrad, devSeqLengths, xDesc,
-		x, hDesc, hx, yDesc, y, weightSpaceSize, dweightSpace, workSpaceSize, workSpace,
-		reserveSpaceSize, reserveSpace);
+	return call(f->handle, rnnDesc, addGrad, devSeqLengths, xDesc, x, hDesc, hx, yDesc, y,
+		weightSpaceSize, dweightSpace, workSpaceSize, workSpace, reserveSpaceSize,
+		reserveSpace);
 }
 
 static int run_cudnnCTCLoss_v8(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnCTCLoss_v8) *call = (__typeof__(call))f->function;
 	cudnnCTCLossAlgo_t algo = (cudnnCTCLossAlgo_t)library_get_int(f);
 	cudnnCTCLossDescriptor_t ctcLossDesc = library_get_descriptor(f, CUDNN_KIND_CTC);
 	cudnnTensorDescriptor_t probsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1094,43 +1052,41 @@ static int run_cudnnCTCLoss_v8(struct library_frame *f)
 	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
 	void *workspace = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnCTCLoss_v8, "cudnnCTCLoss_v8"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnCTCLoss_v8(f->handle, algo, ctcLossDesc, probsDesc, probs, labels,
-		labelLengths, inputLengths, costs, gradientsDesc, gradients,
-		workSpaceSizeInBytes, workspace);
+	return call(f->handle, algo, ctcLossDesc, probsDesc, probs, labels, labelLengths,
+		inputLengths, costs, gradientsDesc, gradients, workSpaceSizeInBytes, workspace);
 }
 
 static int run_cudnnGetCTCLossWorkspaceSize_v8(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetCTCLossWorkspaceSize_v8) *call = (__typeof__(call))f->function;
 	cudnnCTCLossAlgo_t algo = (cudnnCTCLossAlgo_t)library_get_int(f);
 	cudnnCTCLossDescriptor_t ctcLossDesc = library_get_descriptor(f, CUDNN_KIND_CTC);
 	cudnnTensorDescriptor_t probsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t gradientsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetCTCLossWorkspaceSize_v8,
-		    "cudnnGetCTCLossWorkspaceSize_v8"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetCTCLossWorkspaceSize_v8(f->handle, algo, ctcLossDesc, probsDesc,
-		gradientsDesc, sizeInBytes);
+	return call(f->handle, algo, ctcLossDesc, probsDesc, gradientsDesc, sizeInBytes);
 }
 
 static int run_cudnnGetConvolutionForwardAlgorithmMaxCount(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetConvolutionForwardAlgorithmMaxCount) *call =
+		(__typeof__(call))f->function;
 	int *count = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetConvolutionForwardAlgorithmMaxCount,
-		    "cudnnGetConvolutionForwardAlgorithmMaxCount"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetConvolutionForwardAlgorithmMaxCount(f->handle, count);
+	return call(f->handle, count);
 }
 
 static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetConvolutionForwardAlgorithm_v7) *call =
+		(__typeof__(call))f->function;
 	cudnnTensorDescriptor_t srcDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnFilterDescriptor_t filterDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1141,16 +1097,15 @@ static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
 	cudnnConvolutionFwdAlgoPerf_t *perfResults =
 		library_get_list(f, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
 
-	if (library_stop(f, !l->cudnnGetConvolutionForwardAlgorithm_v7,
-		    "cudnnGetConvolutionForwardAlgorithm_v7"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetConvolutionForwardAlgorithm_v7(f->handle, srcDesc, filterDesc,
-		convDesc, destDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
+	return call(f->handle, srcDesc, filterDesc, convDesc, destDesc, requestedAlgoCount,
+		returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionForwardAlgorithm(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnFindConvolutionForwardAlgorithm) *call = (__typeof__(call))f->function;
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1161,16 +1116,16 @@ static int run_cudnnFindConvolutionForwardAlgorithm(struct library_frame *f)
 	cudnnConvolutionFwdAlgoPerf_t *perfResults =
 		library_get_list(f, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
 
-	if (library_stop(f, !l->cudnnFindConvolutionForwardAlgorithm,
-		    "cudnnFindConvolutionForwardAlgorithm"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnFindConvolutionForwardAlgorithm(f->handle, xDesc, wDesc, convDesc, yDesc,
-		requestedAlgoCount, returnedAlgoCount, perfResults);
+	return call(f->handle, xDesc, wDesc, convDesc, yDesc, requestedAlgoCount,
+		returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnFindConvolutionForwardAlgorithmEx) *call =
+		(__typeof__(call))f->function;
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
@@ -1186,17 +1141,15 @@ static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 	void *workSpace = library_get_device(f);
 	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnFindConvolutionForwardAlgorithmEx,
-		    "cudnnFindConvolutionForwardAlgorithmEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnFindConvolutionForwardAlgorithmEx(f->handle, xDesc, x, wDesc, w,
-		convDesc, yDesc, y, requestedAlgoCount, returnedAlgoCount, perfResults,
-		workSpace, workSpaceSizeInBytes);
+	return call(f->handle, xDesc, x, wDesc, w, convDesc, yDesc, y, requestedAlgoCount,
+		returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnIm2Col(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnIm2Col) *call = (__typeof__(call))f->function;
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
@@ -1204,14 +1157,14 @@ static int run_cudnnIm2Col(struct library_frame *f)
 		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
 	void *colBuffer = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnIm2Col, "cudnnIm2Col"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnIm2Col(f->handle, xDesc, x, wDesc, convDesc, colBuffer);
+	return call(f->handle, xDesc, x, wDesc, convDesc, colBuffer);
 }
 
 static int run_cudnnReorderFilterAndBias(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnReorderFilterAndBias) *call = (__typeof__(call))f->function;
 	cudnnFilterDescriptor_t filterDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnReorderType_t reorderType = (cudnnReorderType_t)library_get_int(f);
 	void *filterData = library_get_device(f);
@@ -1220,15 +1173,16 @@ static int run_cudnnReorderFilterAndBias(struct library_frame *f)
 	void *biasData = library_get_device(f);
 	void *reorderedBiasData = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnReorderFilterAndBias, "cudnnReorderFilterAndBias"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnReorderFilterAndBias(f->handle, filterDesc, reorderType, filterData,
-		reorderedFilterData, reorderBias, biasData, reorderedBiasData);
+	return call(f->handle, filterDesc, reorderType, filterData, reorderedFilterData,
+		reorderBias, biasData, reorderedBiasData);
 }
 
 static int run_cudnnGetConvolutionForwardWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetConvolutionForwardWorkspaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1237,16 +1191,14 @@ static int run_cudnnGetConvolutionForwardWorkspaceSize(struct library_frame *f)
 	cudnnConvolutionFwdAlgo_t algo = (cudnnConvolutionFwdAlgo_t)library_get_int(f);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetConvolutionForwardWorkspaceSize,
-		    "cudnnGetConvolutionForwardWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetConvolutionForwardWorkspaceSize(f->handle, xDesc, wDesc, convDesc,
-		yDesc, algo, sizeInBytes);
+	return call(f->handle, xDesc, wDesc, convDesc, yDesc, algo, sizeInBytes);
 }
 
 static int run_cudnnConvolutionForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnConvolutionForward) *call = (__typeof__(call))f->function;
 	void *alpha = library_get_scalar(f);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
@@ -1261,15 +1213,15 @@ static int run_cudnnConvolutionForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnConvolutionForward, "cudnnConvolutionForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnConvolutionForward(f->handle, alpha, xDesc, x, wDesc, w, convDesc, algo,
-		workSpace, workSpaceSizeInBytes, beta, yDesc, y);
+	return call(f->handle, alpha, xDesc, x, wDesc, w, convDesc, algo, workSpace,
+		workSpaceSizeInBytes, beta, yDesc, y);
 }
 
 static int run_cudnnConvolutionBiasActivationForward(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnConvolutionBiasActivationForward) *call = (__typeof__(call))f->function;
 	void *alpha1 = library_get_scalar(f);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
@@ -1290,28 +1242,17 @@ static int run_cudnnConvolutionBiasActivationForward(struct library_frame *f)
 	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *y = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnConvolutionBiasActivationForward,
-		    "cudnnConvolutionBiasActivationForward"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnConvolutionBiasActivationForward(f->handle, alpha1, xDesc, x, wDesc, w,
-		convDesc, algo, workSpace, workSpaceSizeInBytes, alpha2, zDesc, z, biasDesc,
-		bias, activationDesc, yDesc, y);
-}
-
-static int run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount(struct library_frame *f)
-{
-	const struct cudnn_library *l = f->library;
-	int *count = library_get_out(f);
-
-	if (library_stop(f, !l->cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
-		    "cudnnGetConvolutionBackwardDataAlgorithmMaxCount"))
-		return f->status;
-	return l->cudnnGetConvolutionBackwardDataAlgorithmMaxCount(f->handle, count);
+	return call(f->handle, alpha1, xDesc, x, wDesc, w, convDesc, algo, workSpace,
+		workSpaceSizeInBytes, alpha2, zDesc, z, biasDesc, bias, activationDesc, yDesc,
+		y);
 }
 
 static int run_cudnnFindConvolutionBackwardDataAlgorithm(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnFindConvolutionBackwardDataAlgorithm) *call =
+		(__typeof__(call))f->function;
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1322,16 +1263,16 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithm(struct library_frame *f
 	cudnnConvolutionBwdDataAlgoPerf_t *perfResults = library_get_list(f, requestedAlgoCount,
 		sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 
-	if (library_stop(f, !l->cudnnFindConvolutionBackwardDataAlgorithm,
-		    "cudnnFindConvolutionBackwardDataAlgorithm"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnFindConvolutionBackwardDataAlgorithm(f->handle, wDesc, dyDesc, convDesc,
-		dxDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
+	return call(f->handle, wDesc, dyDesc, convDesc, dxDesc, requestedAlgoCount,
+		returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnFindConvolutionBackwardDataAlgorithmEx) *call =
+		(__typeof__(call))f->function;
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	void *w = library_get_device(f);
 	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1347,17 +1288,16 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame 
 	void *workSpace = library_get_device(f);
 	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnFindConvolutionBackwardDataAlgorithmEx,
-		    "cudnnFindConvolutionBackwardDataAlgorithmEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnFindConvolutionBackwardDataAlgorithmEx(f->handle, wDesc, w, dyDesc, dy,
-		convDesc, dxDesc, dx, requestedAlgoCount, returnedAlgoCount, perfResults,
-		workSpace, workSpaceSizeInBytes);
+	return call(f->handle, wDesc, w, dyDesc, dy, convDesc, dxDesc, dx, requestedAlgoCount,
+		returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetConvolutionBackwardDataAlgorithm_v7) *call =
+		(__typeof__(call))f->function;
 	cudnnFilterDescriptor_t filterDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnTensorDescriptor_t diffDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1368,16 +1308,16 @@ static int run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct library_frame 
 	cudnnConvolutionBwdDataAlgoPerf_t *perfResults = library_get_list(f, requestedAlgoCount,
 		sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 
-	if (library_stop(f, !l->cudnnGetConvolutionBackwardDataAlgorithm_v7,
-		    "cudnnGetConvolutionBackwardDataAlgorithm_v7"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetConvolutionBackwardDataAlgorithm_v7(f->handle, filterDesc, diffDesc,
-		convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
+	return call(f->handle, filterDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount,
+		returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetConvolutionBackwardDataWorkspaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1386,16 +1326,14 @@ static int run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct library_frame
 	cudnnConvolutionBwdDataAlgo_t algo = (cudnnConvolutionBwdDataAlgo_t)library_get_int(f);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetConvolutionBackwardDataWorkspaceSize,
-		    "cudnnGetConvolutionBackwardDataWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetConvolutionBackwardDataWorkspaceSize(f->handle, wDesc, dyDesc,
-		convDesc, dxDesc, algo, sizeInBytes);
+	return call(f->handle, wDesc, dyDesc, convDesc, dxDesc, algo, sizeInBytes);
 }
 
 static int run_cudnnConvolutionBackwardData(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnConvolutionBackwardData) *call = (__typeof__(call))f->function;
 	void *alpha = library_get_scalar(f);
 	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	void *w = library_get_device(f);
@@ -1410,26 +1348,16 @@ static int run_cudnnConvolutionBackwardData(struct library_frame *f)
 	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dx = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnConvolutionBackwardData, "cudnnConvolutionBackwardData"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnConvolutionBackwardData(f->handle, alpha, wDesc, w, dyDesc, dy, convDesc,
-		algo, workSpace, workSpaceSizeInBytes, beta, dxDesc, dx);
-}
-
-static int run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(struct library_frame *f)
-{
-	const struct cudnn_library *l = f->library;
-	int *count = library_get_out(f);
-
-	if (library_stop(f, !l->cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
-		    "cudnnGetConvolutionBackwardFilterAlgorithmMaxCount"))
-		return f->status;
-	return l->cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(f->handle, count);
+	return call(f->handle, alpha, wDesc, w, dyDesc, dy, convDesc, algo, workSpace,
+		workSpaceSizeInBytes, beta, dxDesc, dx);
 }
 
 static int run_cudnnFindConvolutionBackwardFilterAlgorithm(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnFindConvolutionBackwardFilterAlgorithm) *call =
+		(__typeof__(call))f->function;
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1440,16 +1368,16 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithm(struct library_frame 
 	cudnnConvolutionBwdFilterAlgoPerf_t *perfResults = library_get_list(f,
 		requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 
-	if (library_stop(f, !l->cudnnFindConvolutionBackwardFilterAlgorithm,
-		    "cudnnFindConvolutionBackwardFilterAlgorithm"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnFindConvolutionBackwardFilterAlgorithm(f->handle, xDesc, dyDesc,
-		convDesc, dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
+	return call(f->handle, xDesc, dyDesc, convDesc, dwDesc, requestedAlgoCount,
+		returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnFindConvolutionBackwardFilterAlgorithmEx) *call =
+		(__typeof__(call))f->function;
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
 	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
@@ -1465,17 +1393,16 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_fram
 	void *workSpace = library_get_device(f);
 	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnFindConvolutionBackwardFilterAlgorithmEx,
-		    "cudnnFindConvolutionBackwardFilterAlgorithmEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnFindConvolutionBackwardFilterAlgorithmEx(f->handle, xDesc, x, dyDesc, y,
-		convDesc, dwDesc, dw, requestedAlgoCount, returnedAlgoCount, perfResults,
-		workSpace, workSpaceSizeInBytes);
+	return call(f->handle, xDesc, x, dyDesc, y, convDesc, dwDesc, dw, requestedAlgoCount,
+		returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetConvolutionBackwardFilterAlgorithm_v7) *call =
+		(__typeof__(call))f->function;
 	cudnnTensorDescriptor_t srcDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t diffDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1486,16 +1413,16 @@ static int run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct library_fram
 	cudnnConvolutionBwdFilterAlgoPerf_t *perfResults = library_get_list(f,
 		requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 
-	if (library_stop(f, !l->cudnnGetConvolutionBackwardFilterAlgorithm_v7,
-		    "cudnnGetConvolutionBackwardFilterAlgorithm_v7"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetConvolutionBackwardFilterAlgorithm_v7(f->handle, srcDesc, diffDesc,
-		convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
+	return call(f->handle, srcDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount,
+		returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetConvolutionBackwardFilterWorkspaceSize) *call =
+		(__typeof__(call))f->function;
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	cudnnConvolutionDescriptor_t convDesc =
@@ -1505,16 +1432,14 @@ static int run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct library_fra
 		(cudnnConvolutionBwdFilterAlgo_t)library_get_int(f);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetConvolutionBackwardFilterWorkspaceSize,
-		    "cudnnGetConvolutionBackwardFilterWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetConvolutionBackwardFilterWorkspaceSize(f->handle, xDesc, dyDesc,
-		convDesc, gradDesc, algo, sizeInBytes);
+	return call(f->handle, xDesc, dyDesc, convDesc, gradDesc, algo, sizeInBytes);
 }
 
 static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnConvolutionBackwardFilter) *call = (__typeof__(call))f->function;
 	void *alpha = library_get_scalar(f);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *x = library_get_device(f);
@@ -1530,16 +1455,15 @@ static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
 	cudnnFilterDescriptor_t dwDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
 	void *dw = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnConvolutionBackwardFilter,
-		    "cudnnConvolutionBackwardFilter"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnConvolutionBackwardFilter(f->handle, alpha, xDesc, x, dyDesc, dy,
-		convDesc, algo, workSpace, workSpaceSizeInBytes, beta, dwDesc, dw);
+	return call(f->handle, alpha, xDesc, x, dyDesc, dy, convDesc, algo, workSpace,
+		workSpaceSizeInBytes, beta, dwDesc, dw);
 }
 
 static int run_cudnnConvolutionBackwardBias(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnConvolutionBackwardBias) *call = (__typeof__(call))f->function;
 	void *alpha = library_get_scalar(f);
 	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *dy = library_get_device(f);
@@ -1547,14 +1471,14 @@ static int run_cudnnConvolutionBackwardBias(struct library_frame *f)
 	cudnnTensorDescriptor_t dbDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	void *db = library_get_device(f);
 
-	if (library_stop(f, !l->cudnnConvolutionBackwardBias, "cudnnConvolutionBackwardBias"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnConvolutionBackwardBias(f->handle, alpha, dyDesc, dy, beta, dbDesc, db);
+	return call(f->handle, alpha, dyDesc, dy, beta, dbDesc, db);
 }
 
 static int run_cudnnGetRNNWorkspaceSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetRNNWorkspaceSize) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	int seqLength = (int)library_get_int(f);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
@@ -1562,44 +1486,27 @@ static int run_cudnnGetRNNWorkspaceSize(struct library_frame *f)
 		f, seqLength, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cudnnGetRNNWorkspaceSize, "cudnnGetRNNWorkspaceSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetRNNWorkspaceSize(f->handle, rnnDesc, seqLength, xDesc, sizeInBytes);
-}
-
-static int run_cudnnGetRNNTrainingReserveSize(struct library_frame *f)
-{
-	const struct cudnn_library *l = f->library;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	int seqLength = (int)library_get_int(f);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
-
-	if (library_stop(f, !l->cudnnGetRNNTrainingReserveSize,
-		    "cudnnGetRNNTrainingReserveSize"))
-		return f->status;
-	return l->cudnnGetRNNTrainingReserveSize(f->handle, rnnDesc, seqLength, xDesc,
-		sizeInBytes);
+	return call(f->handle, rnnDesc, seqLength, xDesc, sizeInBytes);
 }
 
 static int run_cudnnGetRNNParamsSize(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnGetRNNParamsSize) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
 	size_t *sizeInBytes = library_get_out(f);
 	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
 
-	if (library_stop(f, !l->cudnnGetRNNParamsSize, "cudnnGetRNNParamsSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnGetRNNParamsSize(f->handle, rnnDesc, xDesc, sizeInBytes, dataType);
+	return call(f->handle, rnnDesc, xDesc, sizeInBytes, dataType);
 }
 
 static int run_cudnnRNNForwardInference(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNForwardInference) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	int seqLength = (int)library_get_int(f);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
@@ -1623,16 +1530,15 @@ static int run_cudnnRNNForwardInference(struct library_frame *f)
 	void *workSpace = library_get_device(f);
 	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNForwardInference, "cudnnRNNForwardInference"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNForwardInference(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
-		cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace,
-		workSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w,
+		yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNForwardInferenceEx) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
 	void *x = library_get_device(f);
@@ -1659,16 +1565,16 @@ static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
 	void *workSpace = library_get_device(f);
 	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNForwardInferenceEx, "cudnnRNNForwardInferenceEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNForwardInferenceEx(f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc,
-		cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn,
-		iDesc, iAttn, qDesc, queries, workSpace, workSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y,
+		hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc, iAttn, qDesc, queries,
+		workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNForwardTraining(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNForwardTraining) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	int seqLength = (int)library_get_int(f);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
@@ -1694,16 +1600,16 @@ static int run_cudnnRNNForwardTraining(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNForwardTraining, "cudnnRNNForwardTraining"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNForwardTraining(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
-		cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace,
-		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w,
+		yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardData(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNBackwardData) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	int seqLength = (int)library_get_int(f);
 	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)
@@ -1737,17 +1643,16 @@ static int run_cudnnRNNBackwardData(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNBackwardData, "cudnnRNNBackwardData"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNBackwardData(f->handle, rnnDesc, seqLength, yDesc, y, dyDesc, dy,
-		dhyDesc, dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx,
-		dhxDesc, dhx, dcxDesc, dcx, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, seqLength, yDesc, y, dyDesc, dy, dhyDesc, dhy, dcyDesc,
+		dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx, dcxDesc, dcx,
+		workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNBackwardWeights) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	int seqLength = (int)library_get_int(f);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
@@ -1767,16 +1672,15 @@ static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNBackwardWeights, "cudnnRNNBackwardWeights"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNBackwardWeights(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
-		yDesc, y, workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
-		reserveSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, yDesc, y, workSpace,
+		workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNForwardTrainingEx) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
 	void *x = library_get_device(f);
@@ -1805,17 +1709,16 @@ static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNForwardTrainingEx, "cudnnRNNForwardTrainingEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNForwardTrainingEx(f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc,
-		cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn,
-		iDesc, iAttn, qDesc, queries, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y,
+		hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc, iAttn, qDesc, queries,
+		workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNBackwardDataEx) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
 	void *y = library_get_device(f);
@@ -1846,17 +1749,17 @@ static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNBackwardDataEx, "cudnnRNNBackwardDataEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNBackwardDataEx(f->handle, rnnDesc, yDesc, y, dyDesc, dy, dcDesc,
-		dcAttn, dhyDesc, dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc,
-		dx, dhxDesc, dhx, dcxDesc, dcx, dkDesc, dkeys, workSpace, workSpaceSizeInBytes,
-		reserveSpace, reserveSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, yDesc, y, dyDesc, dy, dcDesc, dcAttn, dhyDesc, dhy,
+		dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx,
+		dcxDesc, dcx, dkDesc, dkeys, workSpace, workSpaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 {
-	const struct cudnn_library *l = f->library;
+	__typeof__(cudnnRNNBackwardWeightsEx) *call = (__typeof__(call))f->function;
 	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
 	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
 	void *x = library_get_device(f);
@@ -1871,133 +1774,129 @@ static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 	void *reserveSpace = library_get_device(f);
 	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
 
-	if (library_stop(f, !l->cudnnRNNBackwardWeightsEx, "cudnnRNNBackwardWeightsEx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cudnnRNNBackwardWeightsEx(f->handle, rnnDesc, xDesc, x, hxDesc, hx, yDesc, y,
-		workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
-		reserveSpaceSizeInBytes);
+	return call(f->handle, rnnDesc, xDesc, x, hxDesc, hx, yDesc, y, workSpace,
+		workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes);
 }
 
-static const library_run runs[] = {
-	[OP_cudnnBackendExecute - 2100] = run_cudnnBackendExecute,
-	[OP_cudnnTransformTensor - 2100] = run_cudnnTransformTensor,
-	[OP_cudnnTransformTensorEx - 2100] = run_cudnnTransformTensorEx,
-	[OP_cudnnAddTensor - 2100] = run_cudnnAddTensor,
-	[OP_cudnnOpTensor - 2100] = run_cudnnOpTensor,
-	[OP_cudnnGetReductionIndicesSize - 2100] = run_cudnnGetReductionIndicesSize,
-	[OP_cudnnGetReductionWorkspaceSize - 2100] = run_cudnnGetReductionWorkspaceSize,
-	[OP_cudnnReduceTensor - 2100] = run_cudnnReduceTensor,
-	[OP_cudnnSetTensor - 2100] = run_cudnnSetTensor,
-	[OP_cudnnScaleTensor - 2100] = run_cudnnScaleTensor,
-	[OP_cudnnTransformFilter - 2100] = run_cudnnTransformFilter,
-	[OP_cudnnSoftmaxForward - 2100] = run_cudnnSoftmaxForward,
-	[OP_cudnnPoolingForward - 2100] = run_cudnnPoolingForward,
-	[OP_cudnnActivationForward - 2100] = run_cudnnActivationForward,
-	[OP_cudnnLRNCrossChannelForward - 2100] = run_cudnnLRNCrossChannelForward,
-	[OP_cudnnDivisiveNormalizationForward - 2100] = run_cudnnDivisiveNormalizationForward,
-	[OP_cudnnBatchNormalizationForwardInference - 2100] =
-		run_cudnnBatchNormalizationForwardInference,
-	[OP_cudnnNormalizationForwardInference - 2100] = run_cudnnNormalizationForwardInference,
-	[OP_cudnnSpatialTfGridGeneratorForward - 2100] = run_cudnnSpatialTfGridGeneratorForward,
-	[OP_cudnnSpatialTfSamplerForward - 2100] = run_cudnnSpatialTfSamplerForward,
-	[OP_cudnnDropoutGetStatesSize - 2100] = run_cudnnDropoutGetStatesSize,
-	[OP_cudnnSetDropoutDescriptor - 2100] = run_cudnnSetDropoutDescriptor,
-	[OP_cudnnDropoutForward - 2100] = run_cudnnDropoutForward,
-	[OP_cudnnSoftmaxBackward - 2100] = run_cudnnSoftmaxBackward,
-	[OP_cudnnPoolingBackward - 2100] = run_cudnnPoolingBackward,
-	[OP_cudnnActivationBackward - 2100] = run_cudnnActivationBackward,
-	[OP_cudnnLRNCrossChannelBackward - 2100] = run_cudnnLRNCrossChannelBackward,
-	[OP_cudnnDivisiveNormalizationBackward - 2100] = run_cudnnDivisiveNormalizationBackward,
-	[OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize - 2100] =
-		run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
-	[OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize - 2100] =
-		run_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
-	[OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize - 2100] =
-		run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
-	[OP_cudnnBatchNormalizationForwardTraining - 2100] =
-		run_cudnnBatchNormalizationForwardTraining,
-	[OP_cudnnBatchNormalizationForwardTrainingEx - 2100] =
-		run_cudnnBatchNormalizationForwardTrainingEx,
-	[OP_cudnnBatchNormalizationBackward - 2100] = run_cudnnBatchNormalizationBackward,
-	[OP_cudnnBatchNormalizationBackwardEx - 2100] = run_cudnnBatchNormalizationBackwardEx,
-	[OP_cudnnGetNormalizationForwardTrainingWorkspaceSize - 2100] =
-		run_cudnnGetNormalizationForwardTrainingWorkspaceSize,
-	[OP_cudnnGetNormalizationBackwardWorkspaceSize - 2100] =
-		run_cudnnGetNormalizationBackwardWorkspaceSize,
-	[OP_cudnnGetNormalizationTrainingReserveSpaceSize - 2100] =
-		run_cudnnGetNormalizationTrainingReserveSpaceSize,
-	[OP_cudnnNormalizationForwardTraining - 2100] = run_cudnnNormalizationForwardTraining,
-	[OP_cudnnNormalizationBackward - 2100] = run_cudnnNormalizationBackward,
-	[OP_cudnnSpatialTfGridGeneratorBackward - 2100] =
-		run_cudnnSpatialTfGridGeneratorBackward,
-	[OP_cudnnSpatialTfSamplerBackward - 2100] = run_cudnnSpatialTfSamplerBackward,
-	[OP_cudnnDropoutBackward - 2100] = run_cudnnDropoutBackward,
-	[OP_cudnnGetRNNTempSpaceSizes - 2100] = run_cudnnGetRNNTempSpaceSizes,
-	[OP_cudnnGetRNNWeightSpaceSize - 2100] = run_cudnnGetRNNWeightSpaceSize,
-	[OP_cudnnGetRNNWeightParams - 2100] = run_cudnnGetRNNWeightParams,
-	[OP_cudnnRNNForward - 2100] = run_cudnnRNNForward,
-	[OP_cudnnRNNBackwardData_v8 - 2100] = run_cudnnRNNBackwardData_v8,
-	[OP_cudnnRNNBackwardWeights_v8 - 2100] = run_cudnnRNNBackwardWeights_v8,
-	[OP_cudnnCTCLoss - 2100] = run_cudnnCTCLoss,
-	[OP_cudnnCTCLoss_v8 - 2100] = run_cudnnCTCLoss_v8,
-	[OP_cudnnGetCTCLossWorkspaceSize - 2100] = run_cudnnGetCTCLossWorkspaceSize,
-	[OP_cudnnGetCTCLossWorkspaceSize_v8 - 2100] = run_cudnnGetCTCLossWorkspaceSize_v8,
-	[OP_cudnnGetConvolutionForwardAlgorithmMaxCount - 2100] =
-		run_cudnnGetConvolutionForwardAlgorithmMaxCount,
-	[OP_cudnnGetConvolutionForwardAlgorithm_v7 - 2100] =
-		run_cudnnGetConvolutionForwardAlgorithm_v7,
-	[OP_cudnnFindConvolutionForwardAlgorithm - 2100] =
-		run_cudnnFindConvolutionForwardAlgorithm,
-	[OP_cudnnFindConvolutionForwardAlgorithmEx - 2100] =
-		run_cudnnFindConvolutionForwardAlgorithmEx,
-	[OP_cudnnIm2Col - 2100] = run_cudnnIm2Col,
-	[OP_cudnnReorderFilterAndBias - 2100] = run_cudnnReorderFilterAndBias,
-	[OP_cudnnGetConvolutionForwardWorkspaceSize - 2100] =
-		run_cudnnGetConvolutionForwardWorkspaceSize,
-	[OP_cudnnConvolutionForward - 2100] = run_cudnnConvolutionForward,
-	[OP_cudnnConvolutionBiasActivationForward - 2100] =
-		run_cudnnConvolutionBiasActivationForward,
-	[OP_cudnnGetConvolutionBackwardDataAlgorithmMaxCount - 2100] =
-		run_cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
-	[OP_cudnnFindConvolutionBackwardDataAlgorithm - 2100] =
-		run_cudnnFindConvolutionBackwardDataAlgorithm,
-	[OP_cudnnFindConvolutionBackwardDataAlgorithmEx - 2100] =
-		run_cudnnFindConvolutionBackwardDataAlgorithmEx,
-	[OP_cudnnGetConvolutionBackwardDataAlgorithm_v7 - 2100] =
-		run_cudnnGetConvolutionBackwardDataAlgorithm_v7,
-	[OP_cudnnGetConvolutionBackwardDataWorkspaceSize - 2100] =
-		run_cudnnGetConvolutionBackwardDataWorkspaceSize,
-	[OP_cudnnConvolutionBackwardData - 2100] = run_cudnnConvolutionBackwardData,
-	[OP_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount - 2100] =
-		run_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
-	[OP_cudnnFindConvolutionBackwardFilterAlgorithm - 2100] =
-		run_cudnnFindConvolutionBackwardFilterAlgorithm,
-	[OP_cudnnFindConvolutionBackwardFilterAlgorithmEx - 2100] =
-		run_cudnnFindConvolutionBackwardFilterAlgorithmEx,
-	[OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7 - 2100] =
-		run_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
-	[OP_cudnnGetConvolutionBackwardFilterWorkspaceSize - 2100] =
-		run_cudnnGetConvolutionBackwardFilterWorkspaceSize,
-	[OP_cudnnConvolutionBackwardFilter - 2100] = run_cudnnConvolutionBackwardFilter,
-	[OP_cudnnConvolutionBackwardBias - 2100] = run_cudnnConvolutionBackwardBias,
-	[OP_cudnnGetRNNWorkspaceSize - 2100] = run_cudnnGetRNNWorkspaceSize,
-	[OP_cudnnGetRNNTrainingReserveSize - 2100] = run_cudnnGetRNNTrainingReserveSize,
-	[OP_cudnnGetRNNParamsSize - 2100] = run_cudnnGetRNNParamsSize,
-	[OP_cudnnGetRNNLinLayerMatrixParams - 2100] = run_cudnnGetRNNLinLayerMatrixParams,
-	[OP_cudnnGetRNNLinLayerBiasParams - 2100] = run_cudnnGetRNNLinLayerBiasParams,
-	[OP_cudnnRNNForwardInference - 2100] = run_cudnnRNNForwardInference,
-	[OP_cudnnRNNForwardInferenceEx - 2100] = run_cudnnRNNForwardInferenceEx,
-	[OP_cudnnRNNForwardTraining - 2100] = run_cudnnRNNForwardTraining,
-	[OP_cudnnRNNBackwardData - 2100] = run_cudnnRNNBackwardData,
-	[OP_cudnnRNNBackwardWeights - 2100] = run_cudnnRNNBackwardWeights,
-	[OP_cudnnRNNForwardTrainingEx - 2100] = run_cudnnRNNForwardTrainingEx,
-	[OP_cudnnRNNBackwardDataEx - 2100] = run_cudnnRNNBackwardDataEx,
-	[OP_cudnnRNNBackwardWeightsEx - 2100] = run_cudnnRNNBackwardWeightsEx,
+#define RUN(name, run) \
+	[OP_##name - 2100] = {run, offsetof(struct cudnn_library, name), #name}
+static const struct library_run runs[] = {
+	RUN(cudnnBackendExecute, run_cudnnBackendExecute),
+	RUN(cudnnTransformTensor, run_cudnnTransformTensor),
+	RUN(cudnnTransformTensorEx, run_cudnnTransformTensorEx),
+	RUN(cudnnAddTensor, run_cudnnAddTensor),
+	RUN(cudnnOpTensor, run_cudnnOpTensor),
+	RUN(cudnnGetReductionIndicesSize, run_cudnnGetReductionIndicesSize),
+	RUN(cudnnGetReductionWorkspaceSize, run_cudnnGetReductionIndicesSize),
+	RUN(cudnnReduceTensor, run_cudnnReduceTensor),
+	RUN(cudnnSetTensor, run_cudnnSetTensor),
+	RUN(cudnnScaleTensor, run_cudnnScaleTensor),
+	RUN(cudnnTransformFilter, run_cudnnTransformFilter),
+	RUN(cudnnSoftmaxForward, run_cudnnSoftmaxForward),
+	RUN(cudnnPoolingForward, run_cudnnPoolingForward),
+	RUN(cudnnActivationForward, run_cudnnActivationForward),
+	RUN(cudnnLRNCrossChannelForward, run_cudnnLRNCrossChannelForward),
+	RUN(cudnnDivisiveNormalizationForward, run_cudnnDivisiveNormalizationForward),
+	RUN(cudnnBatchNormalizationForwardInference,
+	run_cudnnBatchNormalizationForwardInference),
+	RUN(cudnnNormalizationForwardInference, run_cudnnNormalizationForwardInference),
+	RUN(cudnnSpatialTfGridGeneratorForward, run_cudnnSpatialTfGridGeneratorForward),
+	RUN(cudnnSpatialTfSamplerForward, run_cudnnSpatialTfSamplerForward),
+	RUN(cudnnDropoutGetStatesSize, run_cudnnDropoutGetStatesSize),
+	RUN(cudnnSetDropoutDescriptor, run_cudnnSetDropoutDescriptor),
+	RUN(cudnnDropoutForward, run_cudnnDropoutForward),
+	RUN(cudnnSoftmaxBackward, run_cudnnSoftmaxBackward),
+	RUN(cudnnPoolingBackward, run_cudnnPoolingBackward),
+	RUN(cudnnActivationBackward, run_cudnnActivationBackward),
+	RUN(cudnnLRNCrossChannelBackward, run_cudnnLRNCrossChannelBackward),
+	RUN(cudnnDivisiveNormalizationBackward, run_cudnnDivisiveNormalizationBackward),
+	RUN(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
+	run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize),
+	RUN(cudnnGetBatchNormalizationBackwardExWorkspaceSize,
+	run_cudnnGetBatchNormalizationBackwardExWorkspaceSize),
+	RUN(cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
+	run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize),
+	RUN(cudnnBatchNormalizationForwardTraining, run_cudnnBatchNormalizationForwardTraining),
+	RUN(cudnnBatchNormalizationForwardTrainingEx,
+	run_cudnnBatchNormalizationForwardTrainingEx),
+	RUN(cudnnBatchNormalizationBackward, run_cudnnBatchNormalizationBackward),
+	RUN(cudnnBatchNormalizationBackwardEx, run_cudnnBatchNormalizationBackwardEx),
+	RUN(cudnnGetNormalizationForwardTrainingWorkspaceSize,
+	run_cudnnGetNormalizationForwardTrainingWorkspaceSize),
+	RUN(cudnnGetNormalizationBackwardWorkspaceSize,
+	run_cudnnGetNormalizationBackwardWorkspaceSize),
+	RUN(cudnnGetNormalizationTrainingReserveSpaceSize,
+	run_cudnnGetNormalizationTrainingReserveSpaceSize),
+	RUN(cudnnNormalizationForwardTraining, run_cudnnNormalizationForwardTraining),
+	RUN(cudnnNormalizationBackward, run_cudnnNormalizationBackward),
+	RUN(cudnnSpatialTfGridGeneratorBackward, run_cudnnSpatialTfGridGeneratorBackward),
+	RUN(cudnnSpatialTfSamplerBackward, run_cudnnSpatialTfSamplerBackward),
+	RUN(cudnnDropoutBackward, run_cudnnDropoutBackward),
+	RUN(cudnnGetRNNTempSpaceSizes, run_cudnnGetRNNTempSpaceSizes),
+	RUN(cudnnGetRNNWeightSpaceSize, run_cudnnGetRNNWeightSpaceSize),
+	RUN(cudnnGetRNNWeightParams, run_cudnnGetRNNWeightParams),
+	RUN(cudnnRNNForward, run_cudnnRNNForward),
+	RUN(cudnnRNNBackwardData_v8, run_cudnnRNNBackwardData_v8),
+	RUN(cudnnRNNBackwardWeights_v8, run_cudnnRNNBackwardWeights_v8),
+	RUN(cudnnCTCLoss, run_cudnnCTCLoss),
+	RUN(cudnnCTCLoss_v8, run_cudnnCTCLoss_v8),
+	RUN(cudnnGetCTCLossWorkspaceSize, run_cudnnGetCTCLossWorkspaceSize),
+	RUN(cudnnGetCTCLossWorkspaceSize_v8, run_cudnnGetCTCLossWorkspaceSize_v8),
+	RUN(cudnnGetConvolutionForwardAlgorithmMaxCount,
+	run_cudnnGetConvolutionForwardAlgorithmMaxCount),
+	RUN(cudnnGetConvolutionForwardAlgorithm_v7, run_cudnnGetConvolutionForwardAlgorithm_v7),
+	RUN(cudnnFindConvolutionForwardAlgorithm, run_cudnnFindConvolutionForwardAlgorithm),
+	RUN(cudnnFindConvolutionForwardAlgorithmEx, run_cudnnFindConvolutionForwardAlgorithmEx),
+	RUN(cudnnIm2Col, run_cudnnIm2Col),
+	RUN(cudnnReorderFilterAndBias, run_cudnnReorderFilterAndBias),
+	RUN(cudnnGetConvolutionForwardWorkspaceSize,
+	run_cudnnGetConvolutionForwardWorkspaceSize),
+	RUN(cudnnConvolutionForward, run_cudnnConvolutionForward),
+	RUN(cudnnConvolutionBiasActivationForward, run_cudnnConvolutionBiasActivationForward),
+	RUN(cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
+	run_cudnnGetConvolutionForwardAlgorithmMaxCount),
+	RUN(cudnnFindConvolutionBackwardDataAlgorithm,
+	run_cudnnFindConvolutionBackwardDataAlgorithm),
+	RUN(cudnnFindConvolutionBackwardDataAlgorithmEx,
+	run_cudnnFindConvolutionBackwardDataAlgorithmEx),
+	RUN(cudnnGetConvolutionBackwardDataAlgorithm_v7,
+	run_cudnnGetConvolutionBackwardDataAlgorithm_v7),
+	RUN(cudnnGetConvolutionBackwardDataWorkspaceSize,
+	run_cudnnGetConvolutionBackwardDataWorkspaceSize),
+	RUN(cudnnConvolutionBackwardData, run_cudnnConvolutionBackwardData),
+	RUN(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
+	run_cudnnGetConvolutionForwardAlgorithmMaxCount),
+	RUN(cudnnFindConvolutionBackwardFilterAlgorithm,
+	run_cudnnFindConvolutionBackwardFilterAlgorithm),
+	RUN(cudnnFindConvolutionBackwardFilterAlgorithmEx,
+	run_cudnnFindConvolutionBackwardFilterAlgorithmEx),
+	RUN(cudnnGetConvolutionBackwardFilterAlgorithm_v7,
+	run_cudnnGetConvolutionBackwardFilterAlgorithm_v7),
+	RUN(cudnnGetConvolutionBackwardFilterWorkspaceSize,
+	run_cudnnGetConvolutionBackwardFilterWorkspaceSize),
+	RUN(cudnnConvolutionBackwardFilter, run_cudnnConvolutionBackwardFilter),
+	RUN(cudnnConvolutionBackwardBias, run_cudnnConvolutionBackwardBias),
+	RUN(cudnnGetRNNWorkspaceSize, run_cudnnGetRNNWorkspaceSize),
+	RUN(cudnnGetRNNTrainingReserveSize, run_cudnnGetRNNWorkspaceSize),
+	RUN(cudnnGetRNNParamsSize, run_cudnnGetRNNParamsSize),
+	RUN(cudnnGetRNNLinLayerMatrixParams, run_cudnnGetRNNLinLayerMatrixParams),
+	RUN(cudnnGetRNNLinLayerBiasParams, run_cudnnGetRNNLinLayerBiasParams),
+	RUN(cudnnRNNForwardInference, run_cudnnRNNForwardInference),
+	RUN(cudnnRNNForwardInferenceEx, run_cudnnRNNForwardInferenceEx),
+	RUN(cudnnRNNForwardTraining, run_cudnnRNNForwardTraining),
+	RUN(cudnnRNNBackwardData, run_cudnnRNNBackwardData),
+	RUN(cudnnRNNBackwardWeights, run_cudnnRNNBackwardWeights),
+	RUN(cudnnRNNForwardTrainingEx, run_cudnnRNNForwardTrainingEx),
+	RUN(cudnnRNNBackwardDataEx, run_cudnnRNNBackwardDataEx),
+	RUN(cudnnRNNBackwardWeightsEx, run_cudnnRNNBackwardWeightsEx),
 };
+#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
-	return library_serve(w, r, &cudnn_plain, runs[r->header.op - 2100]);
+	return library_serve(w, r, &cudnn_plain, &runs[r->header.op - 2100]);
 }
 
 static const struct serve_entry entries[] = {

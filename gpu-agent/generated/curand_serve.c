@@ -88,213 +88,176 @@ static CUresult run_curandDestroyGenerator(struct worker *w, struct request *r)
 
 static int run_curandSetPseudoRandomGeneratorSeed(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandSetPseudoRandomGeneratorSeed) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 
-	if (library_stop(f, !l->curandSetPseudoRandomGeneratorSeed,
-		    "curandSetPseudoRandomGeneratorSeed"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandSetPseudoRandomGeneratorSeed(f->handle, at[0]);
-}
-
-static int run_curandSetGeneratorOffset(struct library_frame *f)
-{
-	const struct curand_library *l = f->library;
-	const uint64_t *at = library_get_bytes(f, 1 * 8);
-
-	if (library_stop(f, !l->curandSetGeneratorOffset, "curandSetGeneratorOffset"))
-		return f->status;
-	return l->curandSetGeneratorOffset(f->handle, at[0]);
+	return call(f->handle, at[0]);
 }
 
 static int run_curandSetGeneratorOrdering(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandSetGeneratorOrdering) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
 
-	if (library_stop(f, !l->curandSetGeneratorOrdering, "curandSetGeneratorOrdering"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandSetGeneratorOrdering(f->handle, (curandOrdering_t)key[0]);
+	return call(f->handle, (curandOrdering_t)key[0]);
 }
 
 static int run_curandSetQuasiRandomGeneratorDimensions(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandSetQuasiRandomGeneratorDimensions) *call =
+		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
 
-	if (library_stop(f, !l->curandSetQuasiRandomGeneratorDimensions,
-		    "curandSetQuasiRandomGeneratorDimensions"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandSetQuasiRandomGeneratorDimensions(f->handle, key[0]);
+	return call(f->handle, key[0]);
 }
 
 static int run_curandGenerate(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGenerate) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
 
-	if (library_stop(f, !l->curandGenerate, "curandGenerate"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGenerate(f->handle, outputPtr, library_long(key + 0));
+	return call(f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateLongLong(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGenerateLongLong) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned long long));
 
-	if (library_stop(f, !l->curandGenerateLongLong, "curandGenerateLongLong"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGenerateLongLong(f->handle, outputPtr, library_long(key + 0));
+	return call(f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateUniform(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGenerateUniform) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(float));
 
-	if (library_stop(f, !l->curandGenerateUniform, "curandGenerateUniform"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGenerateUniform(f->handle, outputPtr, library_long(key + 0));
+	return call(f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateUniformDouble(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGenerateUniformDouble) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(double));
 
-	if (library_stop(f, !l->curandGenerateUniformDouble, "curandGenerateUniformDouble"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGenerateUniformDouble(f->handle, outputPtr, library_long(key + 0));
+	return call(f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateNormal(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGenerateNormal) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(float));
 
-	if (library_stop(f, !l->curandGenerateNormal, "curandGenerateNormal"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGenerateNormal(f->handle, outputPtr, library_long(key + 0),
-		library_float(key + 2), library_float(key + 3));
+	return call(f->handle, outputPtr, library_long(key + 0), library_float(key + 2),
+		library_float(key + 3));
 }
 
 static int run_curandGenerateNormalDouble(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGenerateNormalDouble) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(double));
 
-	if (library_stop(f, !l->curandGenerateNormalDouble, "curandGenerateNormalDouble"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGenerateNormalDouble(f->handle, outputPtr, library_long(key + 0),
-		library_double(key + 2), library_double(key + 4));
-}
-
-static int run_curandGenerateLogNormal(struct library_frame *f)
-{
-	const struct curand_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 4);
-	const uint64_t *at = library_get_bytes(f, 1 * 8);
-	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(float));
-
-	if (library_stop(f, !l->curandGenerateLogNormal, "curandGenerateLogNormal"))
-		return f->status;
-	return l->curandGenerateLogNormal(f->handle, outputPtr, library_long(key + 0),
-		library_float(key + 2), library_float(key + 3));
-}
-
-static int run_curandGenerateLogNormalDouble(struct library_frame *f)
-{
-	const struct curand_library *l = f->library;
-	const uint32_t *key = library_get_words(f, 6);
-	const uint64_t *at = library_get_bytes(f, 1 * 8);
-	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
-		sizeof(double));
-
-	if (library_stop(f, !l->curandGenerateLogNormalDouble, "curandGenerateLogNormalDouble"))
-		return f->status;
-	return l->curandGenerateLogNormalDouble(f->handle, outputPtr, library_long(key + 0),
-		library_double(key + 2), library_double(key + 4));
+	return call(f->handle, outputPtr, library_long(key + 0), library_double(key + 2),
+		library_double(key + 4));
 }
 
 static int run_curandGeneratePoisson(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGeneratePoisson) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
 
-	if (library_stop(f, !l->curandGeneratePoisson, "curandGeneratePoisson"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGeneratePoisson(f->handle, outputPtr, library_long(key + 0),
-		library_double(key + 2));
+	return call(f->handle, outputPtr, library_long(key + 0), library_double(key + 2));
 }
 
 static int run_curandGeneratePoissonMethod(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGeneratePoissonMethod) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
 
-	if (library_stop(f, !l->curandGeneratePoissonMethod, "curandGeneratePoissonMethod"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGeneratePoissonMethod(f->handle, outputPtr, library_long(key + 0),
-		library_double(key + 2), (curandMethod_t)key[4]);
+	return call(f->handle, outputPtr, library_long(key + 0), library_double(key + 2),
+		(curandMethod_t)key[4]);
 }
 
 static int run_curandGenerateSeeds(struct library_frame *f)
 {
-	const struct curand_library *l = f->library;
+	__typeof__(curandGenerateSeeds) *call = (__typeof__(call))f->function;
 
-	if (library_stop(f, !l->curandGenerateSeeds, "curandGenerateSeeds"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->curandGenerateSeeds(f->handle);
+	return call(f->handle);
 }
 
-static const library_run runs[] = {
-	[OP_curandSetPseudoRandomGeneratorSeed - 2500] = run_curandSetPseudoRandomGeneratorSeed,
-	[OP_curandSetGeneratorOffset - 2500] = run_curandSetGeneratorOffset,
-	[OP_curandSetGeneratorOrdering - 2500] = run_curandSetGeneratorOrdering,
-	[OP_curandSetQuasiRandomGeneratorDimensions - 2500] =
-		run_curandSetQuasiRandomGeneratorDimensions,
-	[OP_curandGenerate - 2500] = run_curandGenerate,
-	[OP_curandGenerateLongLong - 2500] = run_curandGenerateLongLong,
-	[OP_curandGenerateUniform - 2500] = run_curandGenerateUniform,
-	[OP_curandGenerateUniformDouble - 2500] = run_curandGenerateUniformDouble,
-	[OP_curandGenerateNormal - 2500] = run_curandGenerateNormal,
-	[OP_curandGenerateNormalDouble - 2500] = run_curandGenerateNormalDouble,
-	[OP_curandGenerateLogNormal - 2500] = run_curandGenerateLogNormal,
-	[OP_curandGenerateLogNormalDouble - 2500] = run_curandGenerateLogNormalDouble,
-	[OP_curandGeneratePoisson - 2500] = run_curandGeneratePoisson,
-	[OP_curandGeneratePoissonMethod - 2500] = run_curandGeneratePoissonMethod,
-	[OP_curandGenerateSeeds - 2500] = run_curandGenerateSeeds,
+#define RUN(name, run) \
+	[OP_##name - 2500] = {run, offsetof(struct curand_library, name), #name}
+static const struct library_run runs[] = {
+	RUN(curandSetPseudoRandomGeneratorSeed, run_curandSetPseudoRandomGeneratorSeed),
+	RUN(curandSetGeneratorOffset, run_curandSetPseudoRandomGeneratorSeed),
+	RUN(curandSetGeneratorOrdering, run_curandSetGeneratorOrdering),
+	RUN(curandSetQuasiRandomGeneratorDimensions,
+	run_curandSetQuasiRandomGeneratorDimensions),
+	RUN(curandGenerate, run_curandGenerate),
+	RUN(curandGenerateLongLong, run_curandGenerateLongLong),
+	RUN(curandGenerateUniform, run_curandGenerateUniform),
+	RUN(curandGenerateUniformDouble, run_curandGenerateUniformDouble),
+	RUN(curandGenerateNormal, run_curandGenerateNormal),
+	RUN(curandGenerateNormalDouble, run_curandGenerateNormalDouble),
+	RUN(curandGenerateLogNormal, run_curandGenerateNormal),
+	RUN(curandGenerateLogNormalDouble, run_curandGenerateNormalDouble),
+	RUN(curandGeneratePoisson, run_curandGeneratePoisson),
+	RUN(curandGeneratePoissonMethod, run_curandGeneratePoissonMethod),
+	RUN(curandGenerateSeeds, run_curandGenerateSeeds),
 };
+#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
-	return library_serve(w, r, &curand_plain, runs[r->header.op - 2500]);
+	return library_serve(w, r, &curand_plain, &runs[r->header.op - 2500]);
 }
 
 static const struct serve_entry entries[] = {

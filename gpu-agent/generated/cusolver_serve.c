@@ -67,7 +67,7 @@ static CUresult run_cusolverDnDestroy(struct worker *w, struct request *r)
 
 static int run_cusolverDnZZgesv(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnZZgesv) *call = (__typeof__(call))f->function;
 	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
 	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
 	void *dA = library_get_device(f);
@@ -82,406 +82,15 @@ static int run_cusolverDnZZgesv(struct library_frame *f)
 	cusolver_int_t *iter = library_get_out(f);
 	void *d_info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnZZgesv, "cusolverDnZZgesv"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnZZgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZCgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZCgesv, "cusolverDnZCgesv"))
-		return f->status;
-	return l->cusolverDnZCgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZKgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZKgesv, "cusolverDnZKgesv"))
-		return f->status;
-	return l->cusolverDnZKgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZEgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZEgesv, "cusolverDnZEgesv"))
-		return f->status;
-	return l->cusolverDnZEgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZYgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZYgesv, "cusolverDnZYgesv"))
-		return f->status;
-	return l->cusolverDnZYgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCCgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCCgesv, "cusolverDnCCgesv"))
-		return f->status;
-	return l->cusolverDnCCgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCEgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCEgesv, "cusolverDnCEgesv"))
-		return f->status;
-	return l->cusolverDnCEgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCKgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCKgesv, "cusolverDnCKgesv"))
-		return f->status;
-	return l->cusolverDnCKgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCYgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCYgesv, "cusolverDnCYgesv"))
-		return f->status;
-	return l->cusolverDnCYgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDDgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDDgesv, "cusolverDnDDgesv"))
-		return f->status;
-	return l->cusolverDnDDgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDSgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDSgesv, "cusolverDnDSgesv"))
-		return f->status;
-	return l->cusolverDnDSgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDHgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDHgesv, "cusolverDnDHgesv"))
-		return f->status;
-	return l->cusolverDnDHgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDBgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDBgesv, "cusolverDnDBgesv"))
-		return f->status;
-	return l->cusolverDnDBgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDXgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDXgesv, "cusolverDnDXgesv"))
-		return f->status;
-	return l->cusolverDnDXgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSSgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSSgesv, "cusolverDnSSgesv"))
-		return f->status;
-	return l->cusolverDnSSgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSHgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSHgesv, "cusolverDnSHgesv"))
-		return f->status;
-	return l->cusolverDnSHgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSBgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSBgesv, "cusolverDnSBgesv"))
-		return f->status;
-	return l->cusolverDnSBgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSXgesv(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSXgesv, "cusolverDnSXgesv"))
-		return f->status;
-	return l->cusolverDnSXgesv(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
+	return call(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx, dWorkspace,
+		lwork_bytes, iter, d_info);
 }
 
 static int run_cusolverDnZZgesv_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnZZgesv_bufferSize) *call = (__typeof__(call))f->function;
 	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
 	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
 	void *dA = library_get_device(f);
@@ -494,372 +103,15 @@ static int run_cusolverDnZZgesv_bufferSize(struct library_frame *f)
 	void *dWorkspace = library_get_device(f);
 	size_t *lwork_bytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnZZgesv_bufferSize, "cusolverDnZZgesv_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnZZgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZCgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZCgesv_bufferSize, "cusolverDnZCgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnZCgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZKgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZKgesv_bufferSize, "cusolverDnZKgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnZKgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZEgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZEgesv_bufferSize, "cusolverDnZEgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnZEgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZYgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZYgesv_bufferSize, "cusolverDnZYgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnZYgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCCgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCCgesv_bufferSize, "cusolverDnCCgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnCCgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCKgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCKgesv_bufferSize, "cusolverDnCKgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnCKgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCEgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCEgesv_bufferSize, "cusolverDnCEgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnCEgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCYgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCYgesv_bufferSize, "cusolverDnCYgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnCYgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDDgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDDgesv_bufferSize, "cusolverDnDDgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnDDgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDSgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDSgesv_bufferSize, "cusolverDnDSgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnDSgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDHgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDHgesv_bufferSize, "cusolverDnDHgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnDHgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDBgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDBgesv_bufferSize, "cusolverDnDBgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnDBgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDXgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDXgesv_bufferSize, "cusolverDnDXgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnDXgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSSgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSSgesv_bufferSize, "cusolverDnSSgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnSSgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSHgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSHgesv_bufferSize, "cusolverDnSHgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnSHgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSBgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSBgesv_bufferSize, "cusolverDnSBgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnSBgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSXgesv_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSXgesv_bufferSize, "cusolverDnSXgesv_bufferSize"))
-		return f->status;
-	return l->cusolverDnSXgesv_bufferSize(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
+	return call(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx, dWorkspace,
+		lwork_bytes);
 }
 
 static int run_cusolverDnZZgels(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnZZgels) *call = (__typeof__(call))f->function;
 	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
 	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
 	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
@@ -874,406 +126,15 @@ static int run_cusolverDnZZgels(struct library_frame *f)
 	cusolver_int_t *iter = library_get_out(f);
 	void *d_info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnZZgels, "cusolverDnZZgels"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnZZgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZCgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZCgels, "cusolverDnZCgels"))
-		return f->status;
-	return l->cusolverDnZCgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZKgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZKgels, "cusolverDnZKgels"))
-		return f->status;
-	return l->cusolverDnZKgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZEgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZEgels, "cusolverDnZEgels"))
-		return f->status;
-	return l->cusolverDnZEgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnZYgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZYgels, "cusolverDnZYgels"))
-		return f->status;
-	return l->cusolverDnZYgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCCgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCCgels, "cusolverDnCCgels"))
-		return f->status;
-	return l->cusolverDnCCgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCKgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCKgels, "cusolverDnCKgels"))
-		return f->status;
-	return l->cusolverDnCKgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCEgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCEgels, "cusolverDnCEgels"))
-		return f->status;
-	return l->cusolverDnCEgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnCYgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCYgels, "cusolverDnCYgels"))
-		return f->status;
-	return l->cusolverDnCYgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDDgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDDgels, "cusolverDnDDgels"))
-		return f->status;
-	return l->cusolverDnDDgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDSgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDSgels, "cusolverDnDSgels"))
-		return f->status;
-	return l->cusolverDnDSgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDHgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDHgels, "cusolverDnDHgels"))
-		return f->status;
-	return l->cusolverDnDHgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDBgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDBgels, "cusolverDnDBgels"))
-		return f->status;
-	return l->cusolverDnDBgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnDXgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDXgels, "cusolverDnDXgels"))
-		return f->status;
-	return l->cusolverDnDXgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSSgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSSgels, "cusolverDnSSgels"))
-		return f->status;
-	return l->cusolverDnSSgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSHgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSHgels, "cusolverDnSHgels"))
-		return f->status;
-	return l->cusolverDnSHgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSBgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSBgels, "cusolverDnSBgels"))
-		return f->status;
-	return l->cusolverDnSBgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
-}
-
-static int run_cusolverDnSXgels(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSXgels, "cusolverDnSXgels"))
-		return f->status;
-	return l->cusolverDnSXgels(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
-		dWorkspace, lwork_bytes, iter, d_info);
+	return call(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx, dWorkspace,
+		lwork_bytes, iter, d_info);
 }
 
 static int run_cusolverDnZZgels_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnZZgels_bufferSize) *call = (__typeof__(call))f->function;
 	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
 	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
 	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
@@ -1286,428 +147,29 @@ static int run_cusolverDnZZgels_bufferSize(struct library_frame *f)
 	void *dWorkspace = library_get_device(f);
 	size_t *lwork_bytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnZZgels_bufferSize, "cusolverDnZZgels_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnZZgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZCgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZCgels_bufferSize, "cusolverDnZCgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnZCgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZKgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZKgels_bufferSize, "cusolverDnZKgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnZKgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZEgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZEgels_bufferSize, "cusolverDnZEgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnZEgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnZYgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZYgels_bufferSize, "cusolverDnZYgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnZYgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCCgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCCgels_bufferSize, "cusolverDnCCgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnCCgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCKgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCKgels_bufferSize, "cusolverDnCKgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnCKgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCEgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCEgels_bufferSize, "cusolverDnCEgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnCEgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnCYgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCYgels_bufferSize, "cusolverDnCYgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnCYgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDDgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDDgels_bufferSize, "cusolverDnDDgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnDDgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDSgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDSgels_bufferSize, "cusolverDnDSgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnDSgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDHgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDHgels_bufferSize, "cusolverDnDHgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnDHgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDBgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDBgels_bufferSize, "cusolverDnDBgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnDBgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnDXgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDXgels_bufferSize, "cusolverDnDXgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnDXgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSSgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSSgels_bufferSize, "cusolverDnSSgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnSSgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSHgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSHgels_bufferSize, "cusolverDnSHgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnSHgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSBgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSBgels_bufferSize, "cusolverDnSBgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnSBgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
-}
-
-static int run_cusolverDnSXgels_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSXgels_bufferSize, "cusolverDnSXgels_bufferSize"))
-		return f->status;
-	return l->cusolverDnSXgels_bufferSize(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes);
+	return call(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx, dWorkspace,
+		lwork_bytes);
 }
 
 static int run_cusolverDnSpotrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSpotrf_bufferSize) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
 	int lda = (int)library_get_int(f);
 	int *Lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSpotrf_bufferSize, "cusolverDnSpotrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSpotrf_bufferSize(f->handle, uplo, n, A, lda, Lwork);
-}
-
-static int run_cusolverDnDpotrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDpotrf_bufferSize, "cusolverDnDpotrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnDpotrf_bufferSize(f->handle, uplo, n, A, lda, Lwork);
-}
-
-static int run_cusolverDnCpotrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCpotrf_bufferSize, "cusolverDnCpotrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnCpotrf_bufferSize(f->handle, uplo, n, A, lda, Lwork);
-}
-
-static int run_cusolverDnZpotrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZpotrf_bufferSize, "cusolverDnZpotrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnZpotrf_bufferSize(f->handle, uplo, n, A, lda, Lwork);
+	return call(f->handle, uplo, n, A, lda, Lwork);
 }
 
 static int run_cusolverDnSpotrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSpotrf) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -1716,62 +178,14 @@ static int run_cusolverDnSpotrf(struct library_frame *f)
 	int Lwork = (int)library_get_int(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSpotrf, "cusolverDnSpotrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSpotrf(f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
-}
-
-static int run_cusolverDnDpotrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDpotrf, "cusolverDnDpotrf"))
-		return f->status;
-	return l->cusolverDnDpotrf(f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
-}
-
-static int run_cusolverDnCpotrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCpotrf, "cusolverDnCpotrf"))
-		return f->status;
-	return l->cusolverDnCpotrf(f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
-}
-
-static int run_cusolverDnZpotrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZpotrf, "cusolverDnZpotrf"))
-		return f->status;
-	return l->cusolverDnZpotrf(f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
+	return call(f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
 }
 
 static int run_cusolverDnSpotrs(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSpotrs) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	int nrhs = (int)library_get_int(f);
@@ -1781,65 +195,14 @@ static int run_cusolverDnSpotrs(struct library_frame *f)
 	int ldb = (int)library_get_int(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSpotrs, "cusolverDnSpotrs"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSpotrs(f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
-}
-
-static int run_cusolverDnDpotrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDpotrs, "cusolverDnDpotrs"))
-		return f->status;
-	return l->cusolverDnDpotrs(f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
-}
-
-static int run_cusolverDnCpotrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCpotrs, "cusolverDnCpotrs"))
-		return f->status;
-	return l->cusolverDnCpotrs(f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
-}
-
-static int run_cusolverDnZpotrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZpotrs, "cusolverDnZpotrs"))
-		return f->status;
-	return l->cusolverDnZpotrs(f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
+	return call(f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
 }
 
 static int run_cusolverDnSpotrfBatched(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSpotrfBatched) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *Aarray = library_get_device(f);
@@ -1847,63 +210,14 @@ static int run_cusolverDnSpotrfBatched(struct library_frame *f)
 	int *infoArray = library_get_device(f);
 	int batchSize = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSpotrfBatched, "cusolverDnSpotrfBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSpotrfBatched(f->handle, uplo, n, Aarray, lda, infoArray,
-		batchSize);
-}
-
-static int run_cusolverDnDpotrfBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *Aarray = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *infoArray = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDpotrfBatched, "cusolverDnDpotrfBatched"))
-		return f->status;
-	return l->cusolverDnDpotrfBatched(f->handle, uplo, n, Aarray, lda, infoArray,
-		batchSize);
-}
-
-static int run_cusolverDnCpotrfBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *Aarray = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *infoArray = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnCpotrfBatched, "cusolverDnCpotrfBatched"))
-		return f->status;
-	return l->cusolverDnCpotrfBatched(f->handle, uplo, n, Aarray, lda, infoArray,
-		batchSize);
-}
-
-static int run_cusolverDnZpotrfBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *Aarray = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *infoArray = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZpotrfBatched, "cusolverDnZpotrfBatched"))
-		return f->status;
-	return l->cusolverDnZpotrfBatched(f->handle, uplo, n, Aarray, lda, infoArray,
-		batchSize);
+	return call(f->handle, uplo, n, Aarray, lda, infoArray, batchSize);
 }
 
 static int run_cusolverDnSpotrsBatched(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSpotrsBatched) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	int nrhs = (int)library_get_int(f);
@@ -1914,128 +228,28 @@ static int run_cusolverDnSpotrsBatched(struct library_frame *f)
 	int *d_info = library_get_device(f);
 	int batchSize = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSpotrsBatched, "cusolverDnSpotrsBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSpotrsBatched(f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info,
-		batchSize);
-}
-
-static int run_cusolverDnDpotrsBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDpotrsBatched, "cusolverDnDpotrsBatched"))
-		return f->status;
-	return l->cusolverDnDpotrsBatched(f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info,
-		batchSize);
-}
-
-static int run_cusolverDnCpotrsBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnCpotrsBatched, "cusolverDnCpotrsBatched"))
-		return f->status;
-	return l->cusolverDnCpotrsBatched(f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info,
-		batchSize);
-}
-
-static int run_cusolverDnZpotrsBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZpotrsBatched, "cusolverDnZpotrsBatched"))
-		return f->status;
-	return l->cusolverDnZpotrsBatched(f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info,
-		batchSize);
+	return call(f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info, batchSize);
 }
 
 static int run_cusolverDnSpotri_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSpotri_bufferSize) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
 	int lda = (int)library_get_int(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSpotri_bufferSize, "cusolverDnSpotri_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSpotri_bufferSize(f->handle, uplo, n, A, lda, lwork);
-}
-
-static int run_cusolverDnDpotri_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDpotri_bufferSize, "cusolverDnDpotri_bufferSize"))
-		return f->status;
-	return l->cusolverDnDpotri_bufferSize(f->handle, uplo, n, A, lda, lwork);
-}
-
-static int run_cusolverDnCpotri_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCpotri_bufferSize, "cusolverDnCpotri_bufferSize"))
-		return f->status;
-	return l->cusolverDnCpotri_bufferSize(f->handle, uplo, n, A, lda, lwork);
-}
-
-static int run_cusolverDnZpotri_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZpotri_bufferSize, "cusolverDnZpotri_bufferSize"))
-		return f->status;
-	return l->cusolverDnZpotri_bufferSize(f->handle, uplo, n, A, lda, lwork);
+	return call(f->handle, uplo, n, A, lda, lwork);
 }
 
 static int run_cusolverDnSpotri(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSpotri) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -2044,62 +258,14 @@ static int run_cusolverDnSpotri(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSpotri, "cusolverDnSpotri"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSpotri(f->handle, uplo, n, A, lda, work, lwork, devInfo);
-}
-
-static int run_cusolverDnDpotri(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDpotri, "cusolverDnDpotri"))
-		return f->status;
-	return l->cusolverDnDpotri(f->handle, uplo, n, A, lda, work, lwork, devInfo);
-}
-
-static int run_cusolverDnCpotri(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCpotri, "cusolverDnCpotri"))
-		return f->status;
-	return l->cusolverDnCpotri(f->handle, uplo, n, A, lda, work, lwork, devInfo);
-}
-
-static int run_cusolverDnZpotri(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZpotri, "cusolverDnZpotri"))
-		return f->status;
-	return l->cusolverDnZpotri(f->handle, uplo, n, A, lda, work, lwork, devInfo);
+	return call(f->handle, uplo, n, A, lda, work, lwork, devInfo);
 }
 
 static int run_cusolverDnXtrtri_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXtrtri_bufferSize) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	cublasDiagType_t diag = (cublasDiagType_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -2109,15 +275,15 @@ static int run_cusolverDnXtrtri_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXtrtri_bufferSize, "cusolverDnXtrtri_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXtrtri_bufferSize(f->handle, uplo, diag, n, dataTypeA, A, lda,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, uplo, diag, n, dataTypeA, A, lda, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXtrtri(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXtrtri) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	cublasDiagType_t diag = (cublasDiagType_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -2130,191 +296,29 @@ static int run_cusolverDnXtrtri(struct library_frame *f)
 	int *devInfo = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXtrtri, "cusolverDnXtrtri"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXtrtri(f->handle, uplo, diag, n, dataTypeA, A, lda, bufferOnDevice,
+	return call(f->handle, uplo, diag, n, dataTypeA, A, lda, bufferOnDevice,
 		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, devInfo);
-}
-
-static int run_cusolverDnSlauum_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnSlauum_bufferSize, "cusolverDnSlauum_bufferSize"))
-		return f->status;
-	return l->cusolverDnSlauum_bufferSize(f->handle, uplo, n, A, lda, lwork);
-}
-
-static int run_cusolverDnDlauum_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDlauum_bufferSize, "cusolverDnDlauum_bufferSize"))
-		return f->status;
-	return l->cusolverDnDlauum_bufferSize(f->handle, uplo, n, A, lda, lwork);
-}
-
-static int run_cusolverDnClauum_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnClauum_bufferSize, "cusolverDnClauum_bufferSize"))
-		return f->status;
-	return l->cusolverDnClauum_bufferSize(f->handle, uplo, n, A, lda, lwork);
-}
-
-static int run_cusolverDnZlauum_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZlauum_bufferSize, "cusolverDnZlauum_bufferSize"))
-		return f->status;
-	return l->cusolverDnZlauum_bufferSize(f->handle, uplo, n, A, lda, lwork);
-}
-
-static int run_cusolverDnSlauum(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSlauum, "cusolverDnSlauum"))
-		return f->status;
-	return l->cusolverDnSlauum(f->handle, uplo, n, A, lda, work, lwork, devInfo);
-}
-
-static int run_cusolverDnDlauum(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDlauum, "cusolverDnDlauum"))
-		return f->status;
-	return l->cusolverDnDlauum(f->handle, uplo, n, A, lda, work, lwork, devInfo);
-}
-
-static int run_cusolverDnClauum(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnClauum, "cusolverDnClauum"))
-		return f->status;
-	return l->cusolverDnClauum(f->handle, uplo, n, A, lda, work, lwork, devInfo);
-}
-
-static int run_cusolverDnZlauum(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZlauum, "cusolverDnZlauum"))
-		return f->status;
-	return l->cusolverDnZlauum(f->handle, uplo, n, A, lda, work, lwork, devInfo);
 }
 
 static int run_cusolverDnSgetrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgetrf_bufferSize) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
 	int lda = (int)library_get_int(f);
 	int *Lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSgetrf_bufferSize, "cusolverDnSgetrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgetrf_bufferSize(f->handle, m, n, A, lda, Lwork);
-}
-
-static int run_cusolverDnDgetrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDgetrf_bufferSize, "cusolverDnDgetrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnDgetrf_bufferSize(f->handle, m, n, A, lda, Lwork);
-}
-
-static int run_cusolverDnCgetrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCgetrf_bufferSize, "cusolverDnCgetrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnCgetrf_bufferSize(f->handle, m, n, A, lda, Lwork);
-}
-
-static int run_cusolverDnZgetrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZgetrf_bufferSize, "cusolverDnZgetrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnZgetrf_bufferSize(f->handle, m, n, A, lda, Lwork);
+	return call(f->handle, m, n, A, lda, Lwork);
 }
 
 static int run_cusolverDnSgetrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgetrf) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -2323,62 +327,14 @@ static int run_cusolverDnSgetrf(struct library_frame *f)
 	int *devIpiv = library_get_device(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSgetrf, "cusolverDnSgetrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgetrf(f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
-}
-
-static int run_cusolverDnDgetrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int *devIpiv = library_get_device(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDgetrf, "cusolverDnDgetrf"))
-		return f->status;
-	return l->cusolverDnDgetrf(f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
-}
-
-static int run_cusolverDnCgetrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int *devIpiv = library_get_device(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCgetrf, "cusolverDnCgetrf"))
-		return f->status;
-	return l->cusolverDnCgetrf(f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
-}
-
-static int run_cusolverDnZgetrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int *devIpiv = library_get_device(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZgetrf, "cusolverDnZgetrf"))
-		return f->status;
-	return l->cusolverDnZgetrf(f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
+	return call(f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
 }
 
 static int run_cusolverDnSlaswp(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSlaswp) *call = (__typeof__(call))f->function;
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
 	int lda = (int)library_get_int(f);
@@ -2387,62 +343,14 @@ static int run_cusolverDnSlaswp(struct library_frame *f)
 	int *devIpiv = library_get_device(f);
 	int incx = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSlaswp, "cusolverDnSlaswp"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSlaswp(f->handle, n, A, lda, k1, k2, devIpiv, incx);
-}
-
-static int run_cusolverDnDlaswp(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int k1 = (int)library_get_int(f);
-	int k2 = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	int incx = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDlaswp, "cusolverDnDlaswp"))
-		return f->status;
-	return l->cusolverDnDlaswp(f->handle, n, A, lda, k1, k2, devIpiv, incx);
-}
-
-static int run_cusolverDnClaswp(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int k1 = (int)library_get_int(f);
-	int k2 = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	int incx = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnClaswp, "cusolverDnClaswp"))
-		return f->status;
-	return l->cusolverDnClaswp(f->handle, n, A, lda, k1, k2, devIpiv, incx);
-}
-
-static int run_cusolverDnZlaswp(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int k1 = (int)library_get_int(f);
-	int k2 = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	int incx = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZlaswp, "cusolverDnZlaswp"))
-		return f->status;
-	return l->cusolverDnZlaswp(f->handle, n, A, lda, k1, k2, devIpiv, incx);
+	return call(f->handle, n, A, lda, k1, k2, devIpiv, incx);
 }
 
 static int run_cusolverDnSgetrs(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgetrs) *call = (__typeof__(call))f->function;
 	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	int nrhs = (int)library_get_int(f);
@@ -2453,124 +361,28 @@ static int run_cusolverDnSgetrs(struct library_frame *f)
 	int ldb = (int)library_get_int(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSgetrs, "cusolverDnSgetrs"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgetrs(f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
-}
-
-static int run_cusolverDnDgetrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDgetrs, "cusolverDnDgetrs"))
-		return f->status;
-	return l->cusolverDnDgetrs(f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
-}
-
-static int run_cusolverDnCgetrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCgetrs, "cusolverDnCgetrs"))
-		return f->status;
-	return l->cusolverDnCgetrs(f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
-}
-
-static int run_cusolverDnZgetrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZgetrs, "cusolverDnZgetrs"))
-		return f->status;
-	return l->cusolverDnZgetrs(f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
+	return call(f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
 }
 
 static int run_cusolverDnSgeqrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgeqrf_bufferSize) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
 	int lda = (int)library_get_int(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSgeqrf_bufferSize, "cusolverDnSgeqrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgeqrf_bufferSize(f->handle, m, n, A, lda, lwork);
-}
-
-static int run_cusolverDnDgeqrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDgeqrf_bufferSize, "cusolverDnDgeqrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnDgeqrf_bufferSize(f->handle, m, n, A, lda, lwork);
-}
-
-static int run_cusolverDnCgeqrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCgeqrf_bufferSize, "cusolverDnCgeqrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnCgeqrf_bufferSize(f->handle, m, n, A, lda, lwork);
-}
-
-static int run_cusolverDnZgeqrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZgeqrf_bufferSize, "cusolverDnZgeqrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnZgeqrf_bufferSize(f->handle, m, n, A, lda, lwork);
+	return call(f->handle, m, n, A, lda, lwork);
 }
 
 static int run_cusolverDnSgeqrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgeqrf) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -2580,65 +392,14 @@ static int run_cusolverDnSgeqrf(struct library_frame *f)
 	int Lwork = (int)library_get_int(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSgeqrf, "cusolverDnSgeqrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgeqrf(f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
-}
-
-static int run_cusolverDnDgeqrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *TAU = library_get_device(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDgeqrf, "cusolverDnDgeqrf"))
-		return f->status;
-	return l->cusolverDnDgeqrf(f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
-}
-
-static int run_cusolverDnCgeqrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *TAU = library_get_device(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCgeqrf, "cusolverDnCgeqrf"))
-		return f->status;
-	return l->cusolverDnCgeqrf(f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
-}
-
-static int run_cusolverDnZgeqrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *TAU = library_get_device(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZgeqrf, "cusolverDnZgeqrf"))
-		return f->status;
-	return l->cusolverDnZgeqrf(f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
+	return call(f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
 }
 
 static int run_cusolverDnSorgqr_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSorgqr_bufferSize) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	int k = (int)library_get_int(f);
@@ -2647,62 +408,14 @@ static int run_cusolverDnSorgqr_bufferSize(struct library_frame *f)
 	void *tau = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSorgqr_bufferSize, "cusolverDnSorgqr_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSorgqr_bufferSize(f->handle, m, n, k, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnDorgqr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDorgqr_bufferSize, "cusolverDnDorgqr_bufferSize"))
-		return f->status;
-	return l->cusolverDnDorgqr_bufferSize(f->handle, m, n, k, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnCungqr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCungqr_bufferSize, "cusolverDnCungqr_bufferSize"))
-		return f->status;
-	return l->cusolverDnCungqr_bufferSize(f->handle, m, n, k, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnZungqr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZungqr_bufferSize, "cusolverDnZungqr_bufferSize"))
-		return f->status;
-	return l->cusolverDnZungqr_bufferSize(f->handle, m, n, k, A, lda, tau, lwork);
+	return call(f->handle, m, n, k, A, lda, tau, lwork);
 }
 
 static int run_cusolverDnSorgqr(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSorgqr) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	int k = (int)library_get_int(f);
@@ -2713,68 +426,14 @@ static int run_cusolverDnSorgqr(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSorgqr, "cusolverDnSorgqr"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSorgqr(f->handle, m, n, k, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnDorgqr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDorgqr, "cusolverDnDorgqr"))
-		return f->status;
-	return l->cusolverDnDorgqr(f->handle, m, n, k, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnCungqr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCungqr, "cusolverDnCungqr"))
-		return f->status;
-	return l->cusolverDnCungqr(f->handle, m, n, k, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnZungqr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZungqr, "cusolverDnZungqr"))
-		return f->status;
-	return l->cusolverDnZungqr(f->handle, m, n, k, A, lda, tau, work, lwork, info);
+	return call(f->handle, m, n, k, A, lda, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSormqr_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSormqr_bufferSize) *call = (__typeof__(call))f->function;
 	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
 	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
 	int m = (int)library_get_int(f);
@@ -2787,78 +446,14 @@ static int run_cusolverDnSormqr_bufferSize(struct library_frame *f)
 	int ldc = (int)library_get_int(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSormqr_bufferSize, "cusolverDnSormqr_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSormqr_bufferSize(f->handle, side, trans, m, n, k, A, lda, tau, C,
-		ldc, lwork);
-}
-
-static int run_cusolverDnDormqr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDormqr_bufferSize, "cusolverDnDormqr_bufferSize"))
-		return f->status;
-	return l->cusolverDnDormqr_bufferSize(f->handle, side, trans, m, n, k, A, lda, tau, C,
-		ldc, lwork);
-}
-
-static int run_cusolverDnCunmqr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCunmqr_bufferSize, "cusolverDnCunmqr_bufferSize"))
-		return f->status;
-	return l->cusolverDnCunmqr_bufferSize(f->handle, side, trans, m, n, k, A, lda, tau, C,
-		ldc, lwork);
-}
-
-static int run_cusolverDnZunmqr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZunmqr_bufferSize, "cusolverDnZunmqr_bufferSize"))
-		return f->status;
-	return l->cusolverDnZunmqr_bufferSize(f->handle, side, trans, m, n, k, A, lda, tau, C,
-		ldc, lwork);
+	return call(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, lwork);
 }
 
 static int run_cusolverDnSormqr(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSormqr) *call = (__typeof__(call))f->function;
 	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
 	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
 	int m = (int)library_get_int(f);
@@ -2873,136 +468,27 @@ static int run_cusolverDnSormqr(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSormqr, "cusolverDnSormqr"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSormqr(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work,
-		lwork, devInfo);
-}
-
-static int run_cusolverDnDormqr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDormqr, "cusolverDnDormqr"))
-		return f->status;
-	return l->cusolverDnDormqr(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work,
-		lwork, devInfo);
-}
-
-static int run_cusolverDnCunmqr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCunmqr, "cusolverDnCunmqr"))
-		return f->status;
-	return l->cusolverDnCunmqr(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work,
-		lwork, devInfo);
-}
-
-static int run_cusolverDnZunmqr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZunmqr, "cusolverDnZunmqr"))
-		return f->status;
-	return l->cusolverDnZunmqr(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work,
-		lwork, devInfo);
+	return call(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, devInfo);
 }
 
 static int run_cusolverDnSsytrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsytrf_bufferSize) *call = (__typeof__(call))f->function;
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
 	int lda = (int)library_get_int(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSsytrf_bufferSize, "cusolverDnSsytrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsytrf_bufferSize(f->handle, n, A, lda, lwork);
-}
-
-static int run_cusolverDnDsytrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDsytrf_bufferSize, "cusolverDnDsytrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsytrf_bufferSize(f->handle, n, A, lda, lwork);
-}
-
-static int run_cusolverDnCsytrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCsytrf_bufferSize, "cusolverDnCsytrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnCsytrf_bufferSize(f->handle, n, A, lda, lwork);
-}
-
-static int run_cusolverDnZsytrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZsytrf_bufferSize, "cusolverDnZsytrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnZsytrf_bufferSize(f->handle, n, A, lda, lwork);
+	return call(f->handle, n, A, lda, lwork);
 }
 
 static int run_cusolverDnSsytrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsytrf) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -3012,65 +498,14 @@ static int run_cusolverDnSsytrf(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSsytrf, "cusolverDnSsytrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsytrf(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
-}
-
-static int run_cusolverDnDsytrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDsytrf, "cusolverDnDsytrf"))
-		return f->status;
-	return l->cusolverDnDsytrf(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
-}
-
-static int run_cusolverDnCsytrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCsytrf, "cusolverDnCsytrf"))
-		return f->status;
-	return l->cusolverDnCsytrf(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
-}
-
-static int run_cusolverDnZsytrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZsytrf, "cusolverDnZsytrf"))
-		return f->status;
-	return l->cusolverDnZsytrf(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
+	return call(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
 }
 
 static int run_cusolverDnXsytrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsytrf_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -3082,15 +517,15 @@ static int run_cusolverDnXsytrf_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsytrf_bufferSize, "cusolverDnXsytrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsytrf_bufferSize(f->handle, params, uplo, n, dataTypeA, A, lda,
-		ipiv, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, uplo, n, dataTypeA, A, lda, ipiv, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsytrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsytrf) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -3105,60 +540,16 @@ static int run_cusolverDnXsytrf(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsytrf, "cusolverDnXsytrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsytrf(f->handle, params, uplo, n, dataTypeA, A, lda, ipiv,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
-}
-
-static int run_cusolverDnXhetrf_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnXhetrf_bufferSize, "cusolverDnXhetrf_bufferSize"))
-		return f->status;
-	return l->cusolverDnXhetrf_bufferSize(f->handle, params, uplo, n, dataTypeA, A, lda,
-		ipiv, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
-}
-
-static int run_cusolverDnXhetrf(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
-
-	if (library_stop(f, !l->cusolverDnXhetrf, "cusolverDnXhetrf"))
-		return f->status;
-	return l->cusolverDnXhetrf(f->handle, params, uplo, n, dataTypeA, A, lda, ipiv,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
+	return call(f->handle, params, uplo, n, dataTypeA, A, lda, ipiv, computeType,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		info);
 }
 
 static int run_cusolverDnXsytrs_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsytrs_bufferSize) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
 	int64_t nrhs = (int64_t)library_get_long(f);
@@ -3172,15 +563,15 @@ static int run_cusolverDnXsytrs_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsytrs_bufferSize, "cusolverDnXsytrs_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsytrs_bufferSize(f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv,
-		dataTypeB, B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B, ldb,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsytrs(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsytrs) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
 	int64_t nrhs = (int64_t)library_get_long(f);
@@ -3197,16 +588,16 @@ static int run_cusolverDnXsytrs(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsytrs, "cusolverDnXsytrs"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsytrs(f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB,
-		B, ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
+	return call(f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B, ldb,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		info);
 }
 
 static int run_cusolverDnXhetrs_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXhetrs_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -3221,15 +612,15 @@ static int run_cusolverDnXhetrs_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXhetrs_bufferSize, "cusolverDnXhetrs_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXhetrs_bufferSize(f->handle, params, uplo, n, nrhs, dataTypeA, A,
-		lda, ipiv, dataTypeB, B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
+		ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXhetrs(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXhetrs) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -3247,16 +638,16 @@ static int run_cusolverDnXhetrs(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXhetrs, "cusolverDnXhetrs"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXhetrs(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv,
-		dataTypeB, B, ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	return call(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
+		ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnSsytri_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsytri_bufferSize) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -3264,175 +655,26 @@ static int run_cusolverDnSsytri_bufferSize(struct library_frame *f)
 	int *ipiv = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSsytri_bufferSize, "cusolverDnSsytri_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsytri_bufferSize(f->handle, uplo, n, A, lda, ipiv, lwork);
-}
-
-static int run_cusolverDnDsytri_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDsytri_bufferSize, "cusolverDnDsytri_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsytri_bufferSize(f->handle, uplo, n, A, lda, ipiv, lwork);
-}
-
-static int run_cusolverDnCsytri_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCsytri_bufferSize, "cusolverDnCsytri_bufferSize"))
-		return f->status;
-	return l->cusolverDnCsytri_bufferSize(f->handle, uplo, n, A, lda, ipiv, lwork);
-}
-
-static int run_cusolverDnZsytri_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZsytri_bufferSize, "cusolverDnZsytri_bufferSize"))
-		return f->status;
-	return l->cusolverDnZsytri_bufferSize(f->handle, uplo, n, A, lda, ipiv, lwork);
-}
-
-static int run_cusolverDnSsytri(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnSsytri, "cusolverDnSsytri"))
-		return f->status;
-	return l->cusolverDnSsytri(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
-}
-
-static int run_cusolverDnDsytri(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDsytri, "cusolverDnDsytri"))
-		return f->status;
-	return l->cusolverDnDsytri(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
-}
-
-static int run_cusolverDnCsytri(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCsytri, "cusolverDnCsytri"))
-		return f->status;
-	return l->cusolverDnCsytri(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
-}
-
-static int run_cusolverDnZsytri(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZsytri, "cusolverDnZsytri"))
-		return f->status;
-	return l->cusolverDnZsytri(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
+	return call(f->handle, uplo, n, A, lda, ipiv, lwork);
 }
 
 static int run_cusolverDnSgebrd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgebrd_bufferSize) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	int *Lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSgebrd_bufferSize, "cusolverDnSgebrd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgebrd_bufferSize(f->handle, m, n, Lwork);
-}
-
-static int run_cusolverDnDgebrd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDgebrd_bufferSize, "cusolverDnDgebrd_bufferSize"))
-		return f->status;
-	return l->cusolverDnDgebrd_bufferSize(f->handle, m, n, Lwork);
-}
-
-static int run_cusolverDnCgebrd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCgebrd_bufferSize, "cusolverDnCgebrd_bufferSize"))
-		return f->status;
-	return l->cusolverDnCgebrd_bufferSize(f->handle, m, n, Lwork);
-}
-
-static int run_cusolverDnZgebrd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZgebrd_bufferSize, "cusolverDnZgebrd_bufferSize"))
-		return f->status;
-	return l->cusolverDnZgebrd_bufferSize(f->handle, m, n, Lwork);
+	return call(f->handle, m, n, Lwork);
 }
 
 static int run_cusolverDnSgebrd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgebrd) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -3445,78 +687,14 @@ static int run_cusolverDnSgebrd(struct library_frame *f)
 	int Lwork = (int)library_get_int(f);
 	int *devInfo = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSgebrd, "cusolverDnSgebrd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgebrd(f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork,
-		devInfo);
-}
-
-static int run_cusolverDnDgebrd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *D = library_get_device(f);
-	void *E = library_get_device(f);
-	void *TAUQ = library_get_device(f);
-	void *TAUP = library_get_device(f);
-	void *Work = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDgebrd, "cusolverDnDgebrd"))
-		return f->status;
-	return l->cusolverDnDgebrd(f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork,
-		devInfo);
-}
-
-static int run_cusolverDnCgebrd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *D = library_get_device(f);
-	void *E = library_get_device(f);
-	void *TAUQ = library_get_device(f);
-	void *TAUP = library_get_device(f);
-	void *Work = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCgebrd, "cusolverDnCgebrd"))
-		return f->status;
-	return l->cusolverDnCgebrd(f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork,
-		devInfo);
-}
-
-static int run_cusolverDnZgebrd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *D = library_get_device(f);
-	void *E = library_get_device(f);
-	void *TAUQ = library_get_device(f);
-	void *TAUP = library_get_device(f);
-	void *Work = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZgebrd, "cusolverDnZgebrd"))
-		return f->status;
-	return l->cusolverDnZgebrd(f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork,
-		devInfo);
+	return call(f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork, devInfo);
 }
 
 static int run_cusolverDnSorgbr_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSorgbr_bufferSize) *call = (__typeof__(call))f->function;
 	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -3526,65 +704,14 @@ static int run_cusolverDnSorgbr_bufferSize(struct library_frame *f)
 	void *tau = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSorgbr_bufferSize, "cusolverDnSorgbr_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSorgbr_bufferSize(f->handle, side, m, n, k, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnDorgbr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDorgbr_bufferSize, "cusolverDnDorgbr_bufferSize"))
-		return f->status;
-	return l->cusolverDnDorgbr_bufferSize(f->handle, side, m, n, k, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnCungbr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCungbr_bufferSize, "cusolverDnCungbr_bufferSize"))
-		return f->status;
-	return l->cusolverDnCungbr_bufferSize(f->handle, side, m, n, k, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnZungbr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZungbr_bufferSize, "cusolverDnZungbr_bufferSize"))
-		return f->status;
-	return l->cusolverDnZungbr_bufferSize(f->handle, side, m, n, k, A, lda, tau, lwork);
+	return call(f->handle, side, m, n, k, A, lda, tau, lwork);
 }
 
 static int run_cusolverDnSorgbr(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSorgbr) *call = (__typeof__(call))f->function;
 	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -3596,71 +723,14 @@ static int run_cusolverDnSorgbr(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSorgbr, "cusolverDnSorgbr"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSorgbr(f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnDorgbr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDorgbr, "cusolverDnDorgbr"))
-		return f->status;
-	return l->cusolverDnDorgbr(f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnCungbr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCungbr, "cusolverDnCungbr"))
-		return f->status;
-	return l->cusolverDnCungbr(f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnZungbr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZungbr, "cusolverDnZungbr"))
-		return f->status;
-	return l->cusolverDnZungbr(f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
+	return call(f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSsytrd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsytrd_bufferSize) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -3670,65 +740,14 @@ static int run_cusolverDnSsytrd_bufferSize(struct library_frame *f)
 	void *tau = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSsytrd_bufferSize, "cusolverDnSsytrd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsytrd_bufferSize(f->handle, uplo, n, A, lda, d, e, tau, lwork);
-}
-
-static int run_cusolverDnDsytrd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDsytrd_bufferSize, "cusolverDnDsytrd_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsytrd_bufferSize(f->handle, uplo, n, A, lda, d, e, tau, lwork);
-}
-
-static int run_cusolverDnChetrd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnChetrd_bufferSize, "cusolverDnChetrd_bufferSize"))
-		return f->status;
-	return l->cusolverDnChetrd_bufferSize(f->handle, uplo, n, A, lda, d, e, tau, lwork);
-}
-
-static int run_cusolverDnZhetrd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZhetrd_bufferSize, "cusolverDnZhetrd_bufferSize"))
-		return f->status;
-	return l->cusolverDnZhetrd_bufferSize(f->handle, uplo, n, A, lda, d, e, tau, lwork);
+	return call(f->handle, uplo, n, A, lda, d, e, tau, lwork);
 }
 
 static int run_cusolverDnSsytrd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsytrd) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -3740,71 +759,14 @@ static int run_cusolverDnSsytrd(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSsytrd, "cusolverDnSsytrd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsytrd(f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
-}
-
-static int run_cusolverDnDsytrd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDsytrd, "cusolverDnDsytrd"))
-		return f->status;
-	return l->cusolverDnDsytrd(f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
-}
-
-static int run_cusolverDnChetrd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnChetrd, "cusolverDnChetrd"))
-		return f->status;
-	return l->cusolverDnChetrd(f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
-}
-
-static int run_cusolverDnZhetrd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZhetrd, "cusolverDnZhetrd"))
-		return f->status;
-	return l->cusolverDnZhetrd(f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
+	return call(f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSorgtr_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSorgtr_bufferSize) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -3812,59 +774,14 @@ static int run_cusolverDnSorgtr_bufferSize(struct library_frame *f)
 	void *tau = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSorgtr_bufferSize, "cusolverDnSorgtr_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSorgtr_bufferSize(f->handle, uplo, n, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnDorgtr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDorgtr_bufferSize, "cusolverDnDorgtr_bufferSize"))
-		return f->status;
-	return l->cusolverDnDorgtr_bufferSize(f->handle, uplo, n, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnCungtr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCungtr_bufferSize, "cusolverDnCungtr_bufferSize"))
-		return f->status;
-	return l->cusolverDnCungtr_bufferSize(f->handle, uplo, n, A, lda, tau, lwork);
-}
-
-static int run_cusolverDnZungtr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZungtr_bufferSize, "cusolverDnZungtr_bufferSize"))
-		return f->status;
-	return l->cusolverDnZungtr_bufferSize(f->handle, uplo, n, A, lda, tau, lwork);
+	return call(f->handle, uplo, n, A, lda, tau, lwork);
 }
 
 static int run_cusolverDnSorgtr(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSorgtr) *call = (__typeof__(call))f->function;
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
 	void *A = library_get_device(f);
@@ -3874,65 +791,14 @@ static int run_cusolverDnSorgtr(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSorgtr, "cusolverDnSorgtr"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSorgtr(f->handle, uplo, n, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnDorgtr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDorgtr, "cusolverDnDorgtr"))
-		return f->status;
-	return l->cusolverDnDorgtr(f->handle, uplo, n, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnCungtr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCungtr, "cusolverDnCungtr"))
-		return f->status;
-	return l->cusolverDnCungtr(f->handle, uplo, n, A, lda, tau, work, lwork, info);
-}
-
-static int run_cusolverDnZungtr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZungtr, "cusolverDnZungtr"))
-		return f->status;
-	return l->cusolverDnZungtr(f->handle, uplo, n, A, lda, tau, work, lwork, info);
+	return call(f->handle, uplo, n, A, lda, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSormtr_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSormtr_bufferSize) *call = (__typeof__(call))f->function;
 	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
@@ -3945,78 +811,14 @@ static int run_cusolverDnSormtr_bufferSize(struct library_frame *f)
 	int ldc = (int)library_get_int(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSormtr_bufferSize, "cusolverDnSormtr_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSormtr_bufferSize(f->handle, side, uplo, trans, m, n, A, lda, tau,
-		C, ldc, lwork);
-}
-
-static int run_cusolverDnDormtr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDormtr_bufferSize, "cusolverDnDormtr_bufferSize"))
-		return f->status;
-	return l->cusolverDnDormtr_bufferSize(f->handle, side, uplo, trans, m, n, A, lda, tau,
-		C, ldc, lwork);
-}
-
-static int run_cusolverDnCunmtr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCunmtr_bufferSize, "cusolverDnCunmtr_bufferSize"))
-		return f->status;
-	return l->cusolverDnCunmtr_bufferSize(f->handle, side, uplo, trans, m, n, A, lda, tau,
-		C, ldc, lwork);
-}
-
-static int run_cusolverDnZunmtr_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZunmtr_bufferSize, "cusolverDnZunmtr_bufferSize"))
-		return f->status;
-	return l->cusolverDnZunmtr_bufferSize(f->handle, side, uplo, trans, m, n, A, lda, tau,
-		C, ldc, lwork);
+	return call(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc, lwork);
 }
 
 static int run_cusolverDnSormtr(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSormtr) *call = (__typeof__(call))f->function;
 	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
@@ -4031,132 +833,26 @@ static int run_cusolverDnSormtr(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSormtr, "cusolverDnSormtr"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSormtr(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc,
-		work, lwork, info);
-}
-
-static int run_cusolverDnDormtr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDormtr, "cusolverDnDormtr"))
-		return f->status;
-	return l->cusolverDnDormtr(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc,
-		work, lwork, info);
-}
-
-static int run_cusolverDnCunmtr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCunmtr, "cusolverDnCunmtr"))
-		return f->status;
-	return l->cusolverDnCunmtr(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc,
-		work, lwork, info);
-}
-
-static int run_cusolverDnZunmtr(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZunmtr, "cusolverDnZunmtr"))
-		return f->status;
-	return l->cusolverDnZunmtr(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc,
-		work, lwork, info);
+	return call(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc, work, lwork, info);
 }
 
 static int run_cusolverDnSgesvd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvd_bufferSize) *call = (__typeof__(call))f->function;
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSgesvd_bufferSize, "cusolverDnSgesvd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvd_bufferSize(f->handle, m, n, lwork);
-}
-
-static int run_cusolverDnDgesvd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDgesvd_bufferSize, "cusolverDnDgesvd_bufferSize"))
-		return f->status;
-	return l->cusolverDnDgesvd_bufferSize(f->handle, m, n, lwork);
-}
-
-static int run_cusolverDnCgesvd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCgesvd_bufferSize, "cusolverDnCgesvd_bufferSize"))
-		return f->status;
-	return l->cusolverDnCgesvd_bufferSize(f->handle, m, n, lwork);
-}
-
-static int run_cusolverDnZgesvd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZgesvd_bufferSize, "cusolverDnZgesvd_bufferSize"))
-		return f->status;
-	return l->cusolverDnZgesvd_bufferSize(f->handle, m, n, lwork);
+	return call(f->handle, m, n, lwork);
 }
 
 static int run_cusolverDnSgesvd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvd) *call = (__typeof__(call))f->function;
 	signed char jobu = (signed char)library_get_int(f);
 	signed char jobvt = (signed char)library_get_int(f);
 	int m = (int)library_get_int(f);
@@ -4173,90 +869,15 @@ static int run_cusolverDnSgesvd(struct library_frame *f)
 	void *rwork = library_get_device(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSgesvd, "cusolverDnSgesvd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvd(f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt,
-		work, lwork, rwork, info);
-}
-
-static int run_cusolverDnDgesvd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *VT = library_get_device(f);
-	int ldvt = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	void *rwork = library_get_device(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDgesvd, "cusolverDnDgesvd"))
-		return f->status;
-	return l->cusolverDnDgesvd(f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt,
-		work, lwork, rwork, info);
-}
-
-static int run_cusolverDnCgesvd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *VT = library_get_device(f);
-	int ldvt = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	void *rwork = library_get_device(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCgesvd, "cusolverDnCgesvd"))
-		return f->status;
-	return l->cusolverDnCgesvd(f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt,
-		work, lwork, rwork, info);
-}
-
-static int run_cusolverDnZgesvd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *VT = library_get_device(f);
-	int ldvt = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	void *rwork = library_get_device(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZgesvd, "cusolverDnZgesvd"))
-		return f->status;
-	return l->cusolverDnZgesvd(f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt,
-		work, lwork, rwork, info);
+	return call(f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt, work, lwork,
+		rwork, info);
 }
 
 static int run_cusolverDnSsyevd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevd_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -4265,62 +886,14 @@ static int run_cusolverDnSsyevd_bufferSize(struct library_frame *f)
 	void *W = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSsyevd_bufferSize, "cusolverDnSsyevd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevd_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork);
-}
-
-static int run_cusolverDnDsyevd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDsyevd_bufferSize, "cusolverDnDsyevd_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsyevd_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork);
-}
-
-static int run_cusolverDnCheevd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCheevd_bufferSize, "cusolverDnCheevd_bufferSize"))
-		return f->status;
-	return l->cusolverDnCheevd_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork);
-}
-
-static int run_cusolverDnZheevd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZheevd_bufferSize, "cusolverDnZheevd_bufferSize"))
-		return f->status;
-	return l->cusolverDnZheevd_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork);
+	return call(f->handle, jobz, uplo, n, A, lda, W, lwork);
 }
 
 static int run_cusolverDnSsyevd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevd) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -4331,68 +904,14 @@ static int run_cusolverDnSsyevd(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSsyevd, "cusolverDnSsyevd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevd(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
-}
-
-static int run_cusolverDnDsyevd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDsyevd, "cusolverDnDsyevd"))
-		return f->status;
-	return l->cusolverDnDsyevd(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
-}
-
-static int run_cusolverDnCheevd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCheevd, "cusolverDnCheevd"))
-		return f->status;
-	return l->cusolverDnCheevd(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
-}
-
-static int run_cusolverDnZheevd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZheevd, "cusolverDnZheevd"))
-		return f->status;
-	return l->cusolverDnZheevd(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
+	return call(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
 }
 
 static int run_cusolverDnSsyevdx_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -4407,15 +926,14 @@ static int run_cusolverDnSsyevdx_bufferSize(struct library_frame *f)
 	void *W = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSsyevdx_bufferSize, "cusolverDnSsyevdx_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevdx_bufferSize(f->handle, jobz, range, uplo, n, A, lda, vl, vu,
-		il, iu, meig, W, lwork);
+	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, lwork);
 }
 
 static int run_cusolverDnDsyevdx_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnDsyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -4430,61 +948,14 @@ static int run_cusolverDnDsyevdx_bufferSize(struct library_frame *f)
 	void *W = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnDsyevdx_bufferSize, "cusolverDnDsyevdx_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnDsyevdx_bufferSize(f->handle, jobz, range, uplo, n, A, lda, vl, vu,
-		il, iu, meig, W, lwork);
-}
-
-static int run_cusolverDnCheevdx_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnCheevdx_bufferSize, "cusolverDnCheevdx_bufferSize"))
-		return f->status;
-	return l->cusolverDnCheevdx_bufferSize(f->handle, jobz, range, uplo, n, A, lda, vl, vu,
-		il, iu, meig, W, lwork);
-}
-
-static int run_cusolverDnZheevdx_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZheevdx_bufferSize, "cusolverDnZheevdx_bufferSize"))
-		return f->status;
-	return l->cusolverDnZheevdx_bufferSize(f->handle, jobz, range, uplo, n, A, lda, vl, vu,
-		il, iu, meig, W, lwork);
+	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, lwork);
 }
 
 static int run_cusolverDnSsyevdx(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevdx) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -4501,15 +972,15 @@ static int run_cusolverDnSsyevdx(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSsyevdx, "cusolverDnSsyevdx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevdx(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu,
-		meig, W, work, lwork, info);
+	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, work,
+		lwork, info);
 }
 
 static int run_cusolverDnDsyevdx(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnDsyevdx) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -4526,65 +997,15 @@ static int run_cusolverDnDsyevdx(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnDsyevdx, "cusolverDnDsyevdx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnDsyevdx(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu,
-		meig, W, work, lwork, info);
-}
-
-static int run_cusolverDnCheevdx(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnCheevdx, "cusolverDnCheevdx"))
-		return f->status;
-	return l->cusolverDnCheevdx(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu,
-		meig, W, work, lwork, info);
-}
-
-static int run_cusolverDnZheevdx(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZheevdx, "cusolverDnZheevdx"))
-		return f->status;
-	return l->cusolverDnZheevdx(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu,
-		meig, W, work, lwork, info);
+	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, work,
+		lwork, info);
 }
 
 static int run_cusolverDnSsygvdx_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsygvdx_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -4602,15 +1023,15 @@ static int run_cusolverDnSsygvdx_bufferSize(struct library_frame *f)
 	void *W = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSsygvdx_bufferSize, "cusolverDnSsygvdx_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsygvdx_bufferSize(f->handle, itype, jobz, range, uplo, n, A, lda,
-		B, ldb, vl, vu, il, iu, meig, W, lwork);
+	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
+		meig, W, lwork);
 }
 
 static int run_cusolverDnDsygvdx_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnDsygvdx_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -4628,67 +1049,15 @@ static int run_cusolverDnDsygvdx_bufferSize(struct library_frame *f)
 	void *W = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnDsygvdx_bufferSize, "cusolverDnDsygvdx_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnDsygvdx_bufferSize(f->handle, itype, jobz, range, uplo, n, A, lda,
-		B, ldb, vl, vu, il, iu, meig, W, lwork);
-}
-
-static int run_cusolverDnChegvdx_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnChegvdx_bufferSize, "cusolverDnChegvdx_bufferSize"))
-		return f->status;
-	return l->cusolverDnChegvdx_bufferSize(f->handle, itype, jobz, range, uplo, n, A, lda,
-		B, ldb, vl, vu, il, iu, meig, W, lwork);
-}
-
-static int run_cusolverDnZhegvdx_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZhegvdx_bufferSize, "cusolverDnZhegvdx_bufferSize"))
-		return f->status;
-	return l->cusolverDnZhegvdx_bufferSize(f->handle, itype, jobz, range, uplo, n, A, lda,
-		B, ldb, vl, vu, il, iu, meig, W, lwork);
+	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
+		meig, W, lwork);
 }
 
 static int run_cusolverDnSsygvdx(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsygvdx) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -4708,15 +1077,15 @@ static int run_cusolverDnSsygvdx(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSsygvdx, "cusolverDnSsygvdx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsygvdx(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl,
-		vu, il, iu, meig, W, work, lwork, info);
+	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
+		meig, W, work, lwork, info);
 }
 
 static int run_cusolverDnDsygvdx(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnDsygvdx) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -4736,71 +1105,15 @@ static int run_cusolverDnDsygvdx(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnDsygvdx, "cusolverDnDsygvdx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnDsygvdx(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl,
-		vu, il, iu, meig, W, work, lwork, info);
-}
-
-static int run_cusolverDnChegvdx(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnChegvdx, "cusolverDnChegvdx"))
-		return f->status;
-	return l->cusolverDnChegvdx(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl,
-		vu, il, iu, meig, W, work, lwork, info);
-}
-
-static int run_cusolverDnZhegvdx(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZhegvdx, "cusolverDnZhegvdx"))
-		return f->status;
-	return l->cusolverDnZhegvdx(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl,
-		vu, il, iu, meig, W, work, lwork, info);
+	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
+		meig, W, work, lwork, info);
 }
 
 static int run_cusolverDnSsygvd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsygvd_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -4812,75 +1125,14 @@ static int run_cusolverDnSsygvd_bufferSize(struct library_frame *f)
 	void *W = library_get_device(f);
 	int *lwork = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSsygvd_bufferSize, "cusolverDnSsygvd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsygvd_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork);
-}
-
-static int run_cusolverDnDsygvd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnDsygvd_bufferSize, "cusolverDnDsygvd_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsygvd_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork);
-}
-
-static int run_cusolverDnChegvd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnChegvd_bufferSize, "cusolverDnChegvd_bufferSize"))
-		return f->status;
-	return l->cusolverDnChegvd_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork);
-}
-
-static int run_cusolverDnZhegvd_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-
-	if (library_stop(f, !l->cusolverDnZhegvd_bufferSize, "cusolverDnZhegvd_bufferSize"))
-		return f->status;
-	return l->cusolverDnZhegvd_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork);
+	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, lwork);
 }
 
 static int run_cusolverDnSsygvd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsygvd) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -4894,81 +1146,14 @@ static int run_cusolverDnSsygvd(struct library_frame *f)
 	int lwork = (int)library_get_int(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSsygvd, "cusolverDnSsygvd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsygvd(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info);
-}
-
-static int run_cusolverDnDsygvd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnDsygvd, "cusolverDnDsygvd"))
-		return f->status;
-	return l->cusolverDnDsygvd(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info);
-}
-
-static int run_cusolverDnChegvd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnChegvd, "cusolverDnChegvd"))
-		return f->status;
-	return l->cusolverDnChegvd(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info);
-}
-
-static int run_cusolverDnZhegvd(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnZhegvd, "cusolverDnZhegvd"))
-		return f->status;
-	return l->cusolverDnZhegvd(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info);
+	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork, info);
 }
 
 static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsygvd_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
@@ -4986,16 +1171,16 @@ static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsygvd_bufferSize, "cusolverDnXsygvd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsygvd_bufferSize(f->handle, params, itype, jobz, uplo, n,
-		dataTypeA, d_A, lda, dataTypeB, d_B, ldb, dataTypeW, d_W, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda, dataTypeB,
+		d_B, ldb, dataTypeW, d_W, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsygvd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsygvd) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
@@ -5016,16 +1201,17 @@ static int run_cusolverDnXsygvd(struct library_frame *f)
 	int *d_info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsygvd, "cusolverDnXsygvd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsygvd(f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda,
-		dataTypeB, d_B, ldb, dataTypeW, d_W, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info);
+	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda, dataTypeB,
+		d_B, ldb, dataTypeW, d_W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
+		bufferOnHost, workspaceInBytesOnHost, d_info);
 }
 
 static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsygvStridedBatched_bufferSize) *call =
+		(__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
@@ -5047,18 +1233,16 @@ static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsygvStridedBatched_bufferSize,
-		    "cusolverDnXsygvStridedBatched_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsygvStridedBatched_bufferSize(f->handle, params, itype, jobz, uplo,
-		n, dataTypeA, A, lda, strideA, dataTypeB, B, ldb, strideB, dataTypeW, W,
-		strideW, computeType, batchSize, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, A, lda, strideA,
+		dataTypeB, B, ldb, strideB, dataTypeW, W, strideW, computeType, batchSize,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsygvStridedBatched) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
@@ -5083,17 +1267,17 @@ static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsygvStridedBatched, "cusolverDnXsygvStridedBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsygvStridedBatched(f->handle, params, itype, jobz, uplo, n,
-		dataTypeA, A, lda, strideA, dataTypeB, B, ldb, strideB, dataTypeW, W, strideW,
-		computeType, batchSize, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
+	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, A, lda, strideA,
+		dataTypeB, B, ldb, strideB, dataTypeW, W, strideW, computeType, batchSize,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		info);
 }
 
 static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsygvdx_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
@@ -5116,16 +1300,16 @@ static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsygvdx_bufferSize, "cusolverDnXsygvdx_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsygvdx_bufferSize(f->handle, params, itype, jobz, uplo, n,
-		dataTypeA, d_A, lda, dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda, dataTypeB,
+		d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsygvdx(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsygvdx) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
@@ -5152,39 +1336,39 @@ static int run_cusolverDnXsygvdx(struct library_frame *f)
 	int *d_info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsygvdx, "cusolverDnXsygvdx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsygvdx(f->handle, params, itype, jobz, range, uplo, n, dataTypeA,
-		d_A, lda, dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, d_info);
+	return call(f->handle, params, itype, jobz, range, uplo, n, dataTypeA, d_A, lda,
+		dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		d_info);
 }
 
 static int run_cusolverDnXsyevjGetResidual(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevjGetResidual) *call = (__typeof__(call))f->function;
 	syevjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 	double *residual = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsyevjGetResidual, "cusolverDnXsyevjGetResidual"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevjGetResidual(f->handle, info, residual);
+	return call(f->handle, info, residual);
 }
 
 static int run_cusolverDnXsyevjGetSweeps(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevjGetSweeps) *call = (__typeof__(call))f->function;
 	syevjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 	int *executed_sweeps = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsyevjGetSweeps, "cusolverDnXsyevjGetSweeps"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevjGetSweeps(f->handle, info, executed_sweeps);
+	return call(f->handle, info, executed_sweeps);
 }
 
 static int run_cusolverDnSsyevjBatched_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevjBatched_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -5195,76 +1379,14 @@ static int run_cusolverDnSsyevjBatched_bufferSize(struct library_frame *f)
 	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 	int batchSize = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSsyevjBatched_bufferSize,
-		    "cusolverDnSsyevjBatched_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevjBatched_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params, batchSize);
-}
-
-static int run_cusolverDnDsyevjBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDsyevjBatched_bufferSize,
-		    "cusolverDnDsyevjBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsyevjBatched_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params, batchSize);
-}
-
-static int run_cusolverDnCheevjBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnCheevjBatched_bufferSize,
-		    "cusolverDnCheevjBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnCheevjBatched_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params, batchSize);
-}
-
-static int run_cusolverDnZheevjBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZheevjBatched_bufferSize,
-		    "cusolverDnZheevjBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnZheevjBatched_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params, batchSize);
+	return call(f->handle, jobz, uplo, n, A, lda, W, lwork, params, batchSize);
 }
 
 static int run_cusolverDnSsyevjBatched(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevjBatched) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -5277,78 +1399,14 @@ static int run_cusolverDnSsyevjBatched(struct library_frame *f)
 	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 	int batchSize = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSsyevjBatched, "cusolverDnSsyevjBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevjBatched(f->handle, jobz, uplo, n, A, lda, W, work, lwork,
-		info, params, batchSize);
-}
-
-static int run_cusolverDnDsyevjBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDsyevjBatched, "cusolverDnDsyevjBatched"))
-		return f->status;
-	return l->cusolverDnDsyevjBatched(f->handle, jobz, uplo, n, A, lda, W, work, lwork,
-		info, params, batchSize);
-}
-
-static int run_cusolverDnCheevjBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnCheevjBatched, "cusolverDnCheevjBatched"))
-		return f->status;
-	return l->cusolverDnCheevjBatched(f->handle, jobz, uplo, n, A, lda, W, work, lwork,
-		info, params, batchSize);
-}
-
-static int run_cusolverDnZheevjBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZheevjBatched, "cusolverDnZheevjBatched"))
-		return f->status;
-	return l->cusolverDnZheevjBatched(f->handle, jobz, uplo, n, A, lda, W, work, lwork,
-		info, params, batchSize);
+	return call(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params, batchSize);
 }
 
 static int run_cusolverDnSsyevj_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevj_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -5358,69 +1416,14 @@ static int run_cusolverDnSsyevj_bufferSize(struct library_frame *f)
 	int *lwork = library_get_out(f);
 	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 
-	if (library_stop(f, !l->cusolverDnSsyevj_bufferSize, "cusolverDnSsyevj_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevj_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params);
-}
-
-static int run_cusolverDnDsyevj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnDsyevj_bufferSize, "cusolverDnDsyevj_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsyevj_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params);
-}
-
-static int run_cusolverDnCheevj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnCheevj_bufferSize, "cusolverDnCheevj_bufferSize"))
-		return f->status;
-	return l->cusolverDnCheevj_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params);
-}
-
-static int run_cusolverDnZheevj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnZheevj_bufferSize, "cusolverDnZheevj_bufferSize"))
-		return f->status;
-	return l->cusolverDnZheevj_bufferSize(f->handle, jobz, uplo, n, A, lda, W, lwork,
-		params);
+	return call(f->handle, jobz, uplo, n, A, lda, W, lwork, params);
 }
 
 static int run_cusolverDnSsyevj(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsyevj) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -5432,75 +1435,14 @@ static int run_cusolverDnSsyevj(struct library_frame *f)
 	int *info = library_get_device(f);
 	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 
-	if (library_stop(f, !l->cusolverDnSsyevj, "cusolverDnSsyevj"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsyevj(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info,
-		params);
-}
-
-static int run_cusolverDnDsyevj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnDsyevj, "cusolverDnDsyevj"))
-		return f->status;
-	return l->cusolverDnDsyevj(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info,
-		params);
-}
-
-static int run_cusolverDnCheevj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnCheevj, "cusolverDnCheevj"))
-		return f->status;
-	return l->cusolverDnCheevj(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info,
-		params);
-}
-
-static int run_cusolverDnZheevj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnZheevj, "cusolverDnZheevj"))
-		return f->status;
-	return l->cusolverDnZheevj(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info,
-		params);
+	return call(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params);
 }
 
 static int run_cusolverDnSsygvj_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsygvj_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -5513,78 +1455,14 @@ static int run_cusolverDnSsygvj_bufferSize(struct library_frame *f)
 	int *lwork = library_get_out(f);
 	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 
-	if (library_stop(f, !l->cusolverDnSsygvj_bufferSize, "cusolverDnSsygvj_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsygvj_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork, params);
-}
-
-static int run_cusolverDnDsygvj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnDsygvj_bufferSize, "cusolverDnDsygvj_bufferSize"))
-		return f->status;
-	return l->cusolverDnDsygvj_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork, params);
-}
-
-static int run_cusolverDnChegvj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnChegvj_bufferSize, "cusolverDnChegvj_bufferSize"))
-		return f->status;
-	return l->cusolverDnChegvj_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork, params);
-}
-
-static int run_cusolverDnZhegvj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnZhegvj_bufferSize, "cusolverDnZhegvj_bufferSize"))
-		return f->status;
-	return l->cusolverDnZhegvj_bufferSize(f->handle, itype, jobz, uplo, n, A, lda, B, ldb,
-		W, lwork, params);
+	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, lwork, params);
 }
 
 static int run_cusolverDnSsygvj(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSsygvj) *call = (__typeof__(call))f->function;
 	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -5599,106 +1477,37 @@ static int run_cusolverDnSsygvj(struct library_frame *f)
 	int *info = library_get_device(f);
 	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
 
-	if (library_stop(f, !l->cusolverDnSsygvj, "cusolverDnSsygvj"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSsygvj(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info, params);
-}
-
-static int run_cusolverDnDsygvj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnDsygvj, "cusolverDnDsygvj"))
-		return f->status;
-	return l->cusolverDnDsygvj(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info, params);
-}
-
-static int run_cusolverDnChegvj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnChegvj, "cusolverDnChegvj"))
-		return f->status;
-	return l->cusolverDnChegvj(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info, params);
-}
-
-static int run_cusolverDnZhegvj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !l->cusolverDnZhegvj, "cusolverDnZhegvj"))
-		return f->status;
-	return l->cusolverDnZhegvj(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work,
-		lwork, info, params);
+	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork, info,
+		params);
 }
 
 static int run_cusolverDnXgesvdjGetResidual(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvdjGetResidual) *call = (__typeof__(call))f->function;
 	gesvdjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
 	double *residual = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgesvdjGetResidual, "cusolverDnXgesvdjGetResidual"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvdjGetResidual(f->handle, info, residual);
+	return call(f->handle, info, residual);
 }
 
 static int run_cusolverDnXgesvdjGetSweeps(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvdjGetSweeps) *call = (__typeof__(call))f->function;
 	gesvdjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
 	int *executed_sweeps = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgesvdjGetSweeps, "cusolverDnXgesvdjGetSweeps"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvdjGetSweeps(f->handle, info, executed_sweeps);
+	return call(f->handle, info, executed_sweeps);
 }
 
 static int run_cusolverDnSgesvdjBatched_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvdjBatched_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -5713,88 +1522,14 @@ static int run_cusolverDnSgesvdjBatched_bufferSize(struct library_frame *f)
 	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
 	int batchSize = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSgesvdjBatched_bufferSize,
-		    "cusolverDnSgesvdjBatched_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvdjBatched_bufferSize(f->handle, jobz, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params, batchSize);
-}
-
-static int run_cusolverDnDgesvdjBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDgesvdjBatched_bufferSize,
-		    "cusolverDnDgesvdjBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnDgesvdjBatched_bufferSize(f->handle, jobz, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params, batchSize);
-}
-
-static int run_cusolverDnCgesvdjBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnCgesvdjBatched_bufferSize,
-		    "cusolverDnCgesvdjBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnCgesvdjBatched_bufferSize(f->handle, jobz, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params, batchSize);
-}
-
-static int run_cusolverDnZgesvdjBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZgesvdjBatched_bufferSize,
-		    "cusolverDnZgesvdjBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnZgesvdjBatched_bufferSize(f->handle, jobz, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params, batchSize);
+	return call(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv, lwork, params, batchSize);
 }
 
 static int run_cusolverDnSgesvdjBatched(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvdjBatched) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int m = (int)library_get_int(f);
 	int n = (int)library_get_int(f);
@@ -5811,90 +1546,15 @@ static int run_cusolverDnSgesvdjBatched(struct library_frame *f)
 	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
 	int batchSize = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSgesvdjBatched, "cusolverDnSgesvdjBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvdjBatched(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params, batchSize);
-}
-
-static int run_cusolverDnDgesvdjBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDgesvdjBatched, "cusolverDnDgesvdjBatched"))
-		return f->status;
-	return l->cusolverDnDgesvdjBatched(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params, batchSize);
-}
-
-static int run_cusolverDnCgesvdjBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnCgesvdjBatched, "cusolverDnCgesvdjBatched"))
-		return f->status;
-	return l->cusolverDnCgesvdjBatched(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params, batchSize);
-}
-
-static int run_cusolverDnZgesvdjBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZgesvdjBatched, "cusolverDnZgesvdjBatched"))
-		return f->status;
-	return l->cusolverDnZgesvdjBatched(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params, batchSize);
+	return call(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv, work, lwork, info, params,
+		batchSize);
 }
 
 static int run_cusolverDnSgesvdj_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvdj_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int econ = (int)library_get_int(f);
 	int m = (int)library_get_int(f);
@@ -5909,84 +1569,14 @@ static int run_cusolverDnSgesvdj_bufferSize(struct library_frame *f)
 	int *lwork = library_get_out(f);
 	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
 
-	if (library_stop(f, !l->cusolverDnSgesvdj_bufferSize, "cusolverDnSgesvdj_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvdj_bufferSize(f->handle, jobz, econ, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params);
-}
-
-static int run_cusolverDnDgesvdj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !l->cusolverDnDgesvdj_bufferSize, "cusolverDnDgesvdj_bufferSize"))
-		return f->status;
-	return l->cusolverDnDgesvdj_bufferSize(f->handle, jobz, econ, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params);
-}
-
-static int run_cusolverDnCgesvdj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !l->cusolverDnCgesvdj_bufferSize, "cusolverDnCgesvdj_bufferSize"))
-		return f->status;
-	return l->cusolverDnCgesvdj_bufferSize(f->handle, jobz, econ, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params);
-}
-
-static int run_cusolverDnZgesvdj_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !l->cusolverDnZgesvdj_bufferSize, "cusolverDnZgesvdj_bufferSize"))
-		return f->status;
-	return l->cusolverDnZgesvdj_bufferSize(f->handle, jobz, econ, m, n, A, lda, S, U, ldu,
-		V, ldv, lwork, params);
+	return call(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv, lwork, params);
 }
 
 static int run_cusolverDnSgesvdj(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvdj) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int econ = (int)library_get_int(f);
 	int m = (int)library_get_int(f);
@@ -6003,90 +1593,16 @@ static int run_cusolverDnSgesvdj(struct library_frame *f)
 	int *info = library_get_device(f);
 	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
 
-	if (library_stop(f, !l->cusolverDnSgesvdj, "cusolverDnSgesvdj"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvdj(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params);
-}
-
-static int run_cusolverDnDgesvdj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !l->cusolverDnDgesvdj, "cusolverDnDgesvdj"))
-		return f->status;
-	return l->cusolverDnDgesvdj(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params);
-}
-
-static int run_cusolverDnCgesvdj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !l->cusolverDnCgesvdj, "cusolverDnCgesvdj"))
-		return f->status;
-	return l->cusolverDnCgesvdj(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params);
-}
-
-static int run_cusolverDnZgesvdj(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !l->cusolverDnZgesvdj, "cusolverDnZgesvdj"))
-		return f->status;
-	return l->cusolverDnZgesvdj(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv,
-		work, lwork, info, params);
+	return call(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv, work, lwork, info,
+		params);
 }
 
 static int run_cusolverDnSgesvdaStridedBatched_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvdaStridedBatched_bufferSize) *call =
+		(__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int rank = (int)library_get_int(f);
 	int m = (int)library_get_int(f);
@@ -6105,104 +1621,15 @@ static int run_cusolverDnSgesvdaStridedBatched_bufferSize(struct library_frame *
 	int *lwork = library_get_out(f);
 	int batchSize = (int)library_get_int(f);
 
-	if (library_stop(f, !l->cusolverDnSgesvdaStridedBatched_bufferSize,
-		    "cusolverDnSgesvdaStridedBatched_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvdaStridedBatched_bufferSize(f->handle, jobz, rank, m, n, d_A,
-		lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, lwork,
-		batchSize);
-}
-
-static int run_cusolverDnDgesvdaStridedBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	int *lwork = library_get_out(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnDgesvdaStridedBatched_bufferSize,
-		    "cusolverDnDgesvdaStridedBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnDgesvdaStridedBatched_bufferSize(f->handle, jobz, rank, m, n, d_A,
-		lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, lwork,
-		batchSize);
-}
-
-static int run_cusolverDnCgesvdaStridedBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	int *lwork = library_get_out(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnCgesvdaStridedBatched_bufferSize,
-		    "cusolverDnCgesvdaStridedBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnCgesvdaStridedBatched_bufferSize(f->handle, jobz, rank, m, n, d_A,
-		lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, lwork,
-		batchSize);
-}
-
-static int run_cusolverDnZgesvdaStridedBatched_bufferSize(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	int *lwork = library_get_out(f);
-	int batchSize = (int)library_get_int(f);
-
-	if (library_stop(f, !l->cusolverDnZgesvdaStridedBatched_bufferSize,
-		    "cusolverDnZgesvdaStridedBatched_bufferSize"))
-		return f->status;
-	return l->cusolverDnZgesvdaStridedBatched_bufferSize(f->handle, jobz, rank, m, n, d_A,
-		lda, strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, lwork,
-		batchSize);
+	return call(f->handle, jobz, rank, m, n, d_A, lda, strideA, d_S, strideS, d_U, ldu,
+		strideU, d_V, ldv, strideV, lwork, batchSize);
 }
 
 static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSgesvdaStridedBatched) *call = (__typeof__(call))f->function;
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int rank = (int)library_get_int(f);
 	int m = (int)library_get_int(f);
@@ -6225,116 +1652,15 @@ static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 	int batchSize = (int)library_get_int(f);
 
 	library_require(f, !h_R_nrmF);
-	if (library_stop(f, !l->cusolverDnSgesvdaStridedBatched,
-		    "cusolverDnSgesvdaStridedBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSgesvdaStridedBatched(f->handle, jobz, rank, m, n, d_A, lda,
-		strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork,
-		d_info, h_R_nrmF, batchSize);
-}
-
-static int run_cusolverDnDgesvdaStridedBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	void *d_work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	double *h_R_nrmF = NULL;
-	int batchSize = (int)library_get_int(f);
-
-	library_require(f, !h_R_nrmF);
-	if (library_stop(f, !l->cusolverDnDgesvdaStridedBatched,
-		    "cusolverDnDgesvdaStridedBatched"))
-		return f->status;
-	return l->cusolverDnDgesvdaStridedBatched(f->handle, jobz, rank, m, n, d_A, lda,
-		strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork,
-		d_info, h_R_nrmF, batchSize);
-}
-
-static int run_cusolverDnCgesvdaStridedBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	void *d_work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	double *h_R_nrmF = NULL;
-	int batchSize = (int)library_get_int(f);
-
-	library_require(f, !h_R_nrmF);
-	if (library_stop(f, !l->cusolverDnCgesvdaStridedBatched,
-		    "cusolverDnCgesvdaStridedBatched"))
-		return f->status;
-	return l->cusolverDnCgesvdaStridedBatched(f->handle, jobz, rank, m, n, d_A, lda,
-		strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork,
-		d_info, h_R_nrmF, batchSize);
-}
-
-static int run_cusolverDnZgesvdaStridedBatched(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	void *d_work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	double *h_R_nrmF = NULL;
-	int batchSize = (int)library_get_int(f);
-
-	library_require(f, !h_R_nrmF);
-	if (library_stop(f, !l->cusolverDnZgesvdaStridedBatched,
-		    "cusolverDnZgesvdaStridedBatched"))
-		return f->status;
-	return l->cusolverDnZgesvdaStridedBatched(f->handle, jobz, rank, m, n, d_A, lda,
-		strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork,
-		d_info, h_R_nrmF, batchSize);
+	return call(f->handle, jobz, rank, m, n, d_A, lda, strideA, d_S, strideS, d_U, ldu,
+		strideU, d_V, ldv, strideV, d_work, lwork, d_info, h_R_nrmF, batchSize);
 }
 
 static int run_cusolverDnXpotrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXpotrf_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6345,15 +1671,15 @@ static int run_cusolverDnXpotrf_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXpotrf_bufferSize, "cusolverDnXpotrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXpotrf_bufferSize(f->handle, params, uplo, n, dataTypeA, A, lda,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXpotrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXpotrf) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6367,16 +1693,15 @@ static int run_cusolverDnXpotrf(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXpotrf, "cusolverDnXpotrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXpotrf(f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
+	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType, bufferOnDevice,
+		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXpotrs(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXpotrs) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6389,15 +1714,15 @@ static int run_cusolverDnXpotrs(struct library_frame *f)
 	int64_t ldb = (int64_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnXpotrs, "cusolverDnXpotrs"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXpotrs(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda,
-		dataTypeB, B, ldb, info);
+	return call(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, dataTypeB, B, ldb,
+		info);
 }
 
 static int run_cusolverDnXgeqrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgeqrf_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6410,16 +1735,15 @@ static int run_cusolverDnXgeqrf_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgeqrf_bufferSize, "cusolverDnXgeqrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgeqrf_bufferSize(f->handle, params, m, n, dataTypeA, A, lda,
-		dataTypeTau, tau, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgeqrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgeqrf) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6435,16 +1759,16 @@ static int run_cusolverDnXgeqrf(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXgeqrf, "cusolverDnXgeqrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgeqrf(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		info);
 }
 
 static int run_cusolverDnXgetrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgetrf_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6455,15 +1779,15 @@ static int run_cusolverDnXgetrf_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgetrf_bufferSize, "cusolverDnXgetrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgetrf_bufferSize(f->handle, params, m, n, dataTypeA, A, lda,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgetrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgetrf) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6478,16 +1802,16 @@ static int run_cusolverDnXgetrf(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXgetrf, "cusolverDnXgetrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgetrf(f->handle, params, m, n, dataTypeA, A, lda, ipiv,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		info);
 }
 
 static int run_cusolverDnXgetrs(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgetrs) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6501,15 +1825,15 @@ static int run_cusolverDnXgetrs(struct library_frame *f)
 	int64_t ldb = (int64_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnXgetrs, "cusolverDnXgetrs"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgetrs(f->handle, params, trans, n, nrhs, dataTypeA, A, lda, ipiv,
-		dataTypeB, B, ldb, info);
+	return call(f->handle, params, trans, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
+		ldb, info);
 }
 
 static int run_cusolverDnXsyevd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevd_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -6523,16 +1847,15 @@ static int run_cusolverDnXsyevd_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsyevd_bufferSize, "cusolverDnXsyevd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevd_bufferSize(f->handle, params, jobz, uplo, n, dataTypeA, A,
-		lda, dataTypeW, W, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsyevd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevd) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -6549,16 +1872,16 @@ static int run_cusolverDnXsyevd(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsyevd, "cusolverDnXsyevd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevd(f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
-		dataTypeW, W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
-		bufferOnHost, workspaceInBytesOnHost, info);
+	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXstedc_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXstedc_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigComp_t compz = (cusolverEigComp_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6572,16 +1895,15 @@ static int run_cusolverDnXstedc_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXstedc_bufferSize, "cusolverDnXstedc_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXstedc_bufferSize(f->handle, params, compz, n, dataTypeDE, D, E,
-		dataTypeZ, Z, ldz, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	return call(f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z, ldz,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXstedc(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXstedc) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigComp_t compz = (cusolverEigComp_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -6598,16 +1920,16 @@ static int run_cusolverDnXstedc(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXstedc, "cusolverDnXstedc"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXstedc(f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z,
-		ldz, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	return call(f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z, ldz,
+		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXsyevBatched_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevBatched_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -6622,17 +1944,15 @@ static int run_cusolverDnXsyevBatched_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 	int64_t batchSize = (int64_t)library_get_long(f);
 
-	if (library_stop(f, !l->cusolverDnXsyevBatched_bufferSize,
-		    "cusolverDnXsyevBatched_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevBatched_bufferSize(f->handle, params, jobz, uplo, n, dataTypeA,
-		A, lda, dataTypeW, W, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost, batchSize);
+	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost, batchSize);
 }
 
 static int run_cusolverDnXsyevBatched(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevBatched) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -6650,16 +1970,16 @@ static int run_cusolverDnXsyevBatched(struct library_frame *f)
 	int64_t batchSize = (int64_t)library_get_long(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsyevBatched, "cusolverDnXsyevBatched"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevBatched(f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
-		dataTypeW, W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
-		bufferOnHost, workspaceInBytesOnHost, info, batchSize);
+	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+		workspaceInBytesOnHost, info, batchSize);
 }
 
 static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -6679,16 +1999,16 @@ static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXsyevdx_bufferSize, "cusolverDnXsyevdx_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevdx_bufferSize(f->handle, params, jobz, range, uplo, n,
-		dataTypeA, A, lda, vl, vu, il, iu, h_meig, dataTypeW, W, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
+		h_meig, dataTypeW, W, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsyevdx(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXsyevdx) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -6711,16 +2031,16 @@ static int run_cusolverDnXsyevdx(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXsyevdx, "cusolverDnXsyevdx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXsyevdx(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda,
-		vl, vu, il, iu, meig64, dataTypeW, W, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
+	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
+		meig64, dataTypeW, W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
+		bufferOnHost, workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgeev_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobvl = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigMode_t jobvr = (cusolverEigMode_t)library_get_int(f);
@@ -6740,16 +2060,16 @@ static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgeev_bufferSize, "cusolverDnXgeev_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgeev_bufferSize(f->handle, params, jobvl, jobvr, n, dataTypeA, A,
-		lda, dataTypeW, W, dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType,
+	return call(f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda, dataTypeW, W,
+		dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType,
 		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgeev(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgeev) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobvl = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigMode_t jobvr = (cusolverEigMode_t)library_get_int(f);
@@ -6772,17 +2092,16 @@ static int run_cusolverDnXgeev(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXgeev, "cusolverDnXgeev"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgeev(f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda,
-		dataTypeW, W, dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
+	return call(f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda, dataTypeW, W,
+		dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType, bufferOnDevice,
+		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvd_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	signed char jobu = (signed char)library_get_int(f);
 	signed char jobvt = (signed char)library_get_int(f);
@@ -6803,16 +2122,16 @@ static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgesvd_bufferSize, "cusolverDnXgesvd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvd_bufferSize(f->handle, params, jobu, jobvt, m, n, dataTypeA,
-		A, lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
+		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgesvd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvd) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	signed char jobu = (signed char)library_get_int(f);
 	signed char jobvt = (signed char)library_get_int(f);
@@ -6836,17 +2155,16 @@ static int run_cusolverDnXgesvd(struct library_frame *f)
 	int *info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXgesvd, "cusolverDnXgesvd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvd(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
-		dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
+	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
+		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, bufferOnDevice,
+		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvdp_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int econ = (int)library_get_int(f);
@@ -6867,16 +2185,16 @@ static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgesvdp_bufferSize, "cusolverDnXgesvdp_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvdp_bufferSize(f->handle, params, jobz, econ, m, n, dataTypeA,
-		A, lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeV, V, ldv, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, jobz, econ, m, n, dataTypeA, A, lda, dataTypeS, S,
+		dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgesvdp(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvdp) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	int econ = (int)library_get_int(f);
@@ -6901,17 +2219,17 @@ static int run_cusolverDnXgesvdp(struct library_frame *f)
 	double *h_err_sigma = library_get_out(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXgesvdp, "cusolverDnXgesvdp"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvdp(f->handle, params, jobz, econ, m, n, dataTypeA, A, lda,
-		dataTypeS, S, dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, bufferOnDevice,
+	return call(f->handle, params, jobz, econ, m, n, dataTypeA, A, lda, dataTypeS, S,
+		dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, bufferOnDevice,
 		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info,
 		h_err_sigma);
 }
 
 static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvdr_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	signed char jobu = (signed char)library_get_int(f);
 	signed char jobv = (signed char)library_get_int(f);
@@ -6935,17 +2253,16 @@ static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXgesvdr_bufferSize, "cusolverDnXgesvdr_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvdr_bufferSize(f->handle, params, jobu, jobv, m, n, k, p,
-		niters, dataTypeA, A, lda, dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand,
-		dataTypeVrand, Vrand, ldVrand, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	return call(f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA, A, lda,
+		dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand,
+		ldVrand, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgesvdr(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXgesvdr) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	signed char jobu = (signed char)library_get_int(f);
 	signed char jobv = (signed char)library_get_int(f);
@@ -6972,17 +2289,17 @@ static int run_cusolverDnXgesvdr(struct library_frame *f)
 	int *d_info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXgesvdr, "cusolverDnXgesvdr"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXgesvdr(f->handle, params, jobu, jobv, m, n, k, p, niters,
-		dataTypeA, A, lda, dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand,
-		dataTypeVrand, Vrand, ldVrand, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info);
+	return call(f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA, A, lda,
+		dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand,
+		ldVrand, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+		workspaceInBytesOnHost, d_info);
 }
 
 static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXlarft_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverDirectMode_t direct = (cusolverDirectMode_t)library_get_int(f);
 	cusolverStorevMode_t storev = (cusolverStorevMode_t)library_get_int(f);
@@ -7000,16 +2317,16 @@ static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXlarft_bufferSize, "cusolverDnXlarft_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXlarft_bufferSize(f->handle, params, direct, storev, n, k,
-		dataTypeV, V, ldv, dataTypeTau, tau, dataTypeT, T, ldt, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	return call(f->handle, params, direct, storev, n, k, dataTypeV, V, ldv, dataTypeTau,
+		tau, dataTypeT, T, ldt, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXlarft(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXlarft) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverDirectMode_t direct = (cusolverDirectMode_t)library_get_int(f);
 	cusolverStorevMode_t storev = (cusolverStorevMode_t)library_get_int(f);
@@ -7029,16 +2346,16 @@ static int run_cusolverDnXlarft(struct library_frame *f)
 	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXlarft, "cusolverDnXlarft"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXlarft(f->handle, params, direct, storev, n, k, dataTypeV, V, ldv,
-		dataTypeTau, tau, dataTypeT, T, ldt, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost);
+	return call(f->handle, params, direct, storev, n, k, dataTypeV, V, ldv, dataTypeTau,
+		tau, dataTypeT, T, ldt, computeType, bufferOnDevice, workspaceInBytesOnDevice,
+		bufferOnHost, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXpolar_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXpolar_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t M = (int64_t)library_get_long(f);
@@ -7053,16 +2370,15 @@ static int run_cusolverDnXpolar_bufferSize(struct library_frame *f)
 	size_t *workspaceInBytesOnDevice = library_get_out(f);
 	size_t *workspaceInBytesOnHost = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnXpolar_bufferSize, "cusolverDnXpolar_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXpolar_bufferSize(f->handle, params, uplo, M, N, dataTypeA, A, lda,
-		dataTypeH, H, ldh, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	return call(f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH, H, ldh,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXpolar(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnXpolar) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t M = (int64_t)library_get_long(f);
@@ -7083,16 +2399,16 @@ static int run_cusolverDnXpolar(struct library_frame *f)
 	int *d_info = library_get_device(f);
 	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
 
-	if (library_stop(f, !l->cusolverDnXpolar, "cusolverDnXpolar"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnXpolar(f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH,
-		H, ldh, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	return call(f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH, H, ldh,
+		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, d_res_nrm, d_A_nrmF, d_rcond, d_info);
 }
 
 static int run_cusolverDnPotrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnPotrf_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -7102,15 +2418,15 @@ static int run_cusolverDnPotrf_bufferSize(struct library_frame *f)
 	cudaDataType computeType = (cudaDataType)library_get_int(f);
 	size_t *workspaceInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnPotrf_bufferSize, "cusolverDnPotrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnPotrf_bufferSize(f->handle, params, uplo, n, dataTypeA, A, lda,
-		computeType, workspaceInBytes);
+	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
+		workspaceInBytes);
 }
 
 static int run_cusolverDnPotrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnPotrf) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -7122,36 +2438,15 @@ static int run_cusolverDnPotrf(struct library_frame *f)
 	size_t workspaceInBytes = (size_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnPotrf, "cusolverDnPotrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnPotrf(f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
-		pBuffer, workspaceInBytes, info);
-}
-
-static int run_cusolverDnPotrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnPotrs, "cusolverDnPotrs"))
-		return f->status;
-	return l->cusolverDnPotrs(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda,
-		dataTypeB, B, ldb, info);
+	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType, pBuffer,
+		workspaceInBytes, info);
 }
 
 static int run_cusolverDnGeqrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnGeqrf_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -7163,15 +2458,15 @@ static int run_cusolverDnGeqrf_bufferSize(struct library_frame *f)
 	cudaDataType computeType = (cudaDataType)library_get_int(f);
 	size_t *workspaceInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnGeqrf_bufferSize, "cusolverDnGeqrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnGeqrf_bufferSize(f->handle, params, m, n, dataTypeA, A, lda,
-		dataTypeTau, tau, computeType, workspaceInBytes);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
+		workspaceInBytes);
 }
 
 static int run_cusolverDnGeqrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnGeqrf) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -7185,15 +2480,15 @@ static int run_cusolverDnGeqrf(struct library_frame *f)
 	size_t workspaceInBytes = (size_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnGeqrf, "cusolverDnGeqrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnGeqrf(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
-		computeType, pBuffer, workspaceInBytes, info);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
+		pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnGetrf_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnGetrf_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -7203,15 +2498,14 @@ static int run_cusolverDnGetrf_bufferSize(struct library_frame *f)
 	cudaDataType computeType = (cudaDataType)library_get_int(f);
 	size_t *workspaceInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnGetrf_bufferSize, "cusolverDnGetrf_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnGetrf_bufferSize(f->handle, params, m, n, dataTypeA, A, lda,
-		computeType, workspaceInBytes);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnGetrf(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnGetrf) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	int64_t m = (int64_t)library_get_long(f);
 	int64_t n = (int64_t)library_get_long(f);
@@ -7224,37 +2518,15 @@ static int run_cusolverDnGetrf(struct library_frame *f)
 	size_t workspaceInBytes = (size_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnGetrf, "cusolverDnGetrf"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnGetrf(f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
-		pBuffer, workspaceInBytes, info);
-}
-
-static int run_cusolverDnGetrs(struct library_frame *f)
-{
-	const struct cusolver_library *l = f->library;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	int *info = library_get_device(f);
-
-	if (library_stop(f, !l->cusolverDnGetrs, "cusolverDnGetrs"))
-		return f->status;
-	return l->cusolverDnGetrs(f->handle, params, trans, n, nrhs, dataTypeA, A, lda, ipiv,
-		dataTypeB, B, ldb, info);
+	return call(f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType, pBuffer,
+		workspaceInBytes, info);
 }
 
 static int run_cusolverDnSyevd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSyevd_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -7267,15 +2539,15 @@ static int run_cusolverDnSyevd_bufferSize(struct library_frame *f)
 	cudaDataType computeType = (cudaDataType)library_get_int(f);
 	size_t *workspaceInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSyevd_bufferSize, "cusolverDnSyevd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSyevd_bufferSize(f->handle, params, jobz, uplo, n, dataTypeA, A,
-		lda, dataTypeW, W, computeType, workspaceInBytes);
+	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+		computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnSyevd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSyevd) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
@@ -7290,15 +2562,15 @@ static int run_cusolverDnSyevd(struct library_frame *f)
 	size_t workspaceInBytes = (size_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSyevd, "cusolverDnSyevd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSyevd(f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
-		dataTypeW, W, computeType, pBuffer, workspaceInBytes, info);
+	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+		computeType, pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnSyevdx_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -7317,16 +2589,15 @@ static int run_cusolverDnSyevdx_bufferSize(struct library_frame *f)
 	cudaDataType computeType = (cudaDataType)library_get_int(f);
 	size_t *workspaceInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnSyevdx_bufferSize, "cusolverDnSyevdx_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSyevdx_bufferSize(f->handle, params, jobz, range, uplo, n,
-		dataTypeA, A, lda, vl, vu, il, iu, h_meig, dataTypeW, W, computeType,
-		workspaceInBytes);
+	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
+		h_meig, dataTypeW, W, computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnSyevdx(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnSyevdx) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
 	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
@@ -7347,16 +2618,15 @@ static int run_cusolverDnSyevdx(struct library_frame *f)
 	size_t workspaceInBytes = (size_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnSyevdx, "cusolverDnSyevdx"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnSyevdx(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda,
-		vl, vu, il, iu, meig64, dataTypeW, W, computeType, pBuffer, workspaceInBytes,
-		info);
+	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
+		meig64, dataTypeW, W, computeType, pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnGesvd_bufferSize(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnGesvd_bufferSize) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	signed char jobu = (signed char)library_get_int(f);
 	signed char jobvt = (signed char)library_get_int(f);
@@ -7376,16 +2646,15 @@ static int run_cusolverDnGesvd_bufferSize(struct library_frame *f)
 	cudaDataType computeType = (cudaDataType)library_get_int(f);
 	size_t *workspaceInBytes = library_get_out(f);
 
-	if (library_stop(f, !l->cusolverDnGesvd_bufferSize, "cusolverDnGesvd_bufferSize"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnGesvd_bufferSize(f->handle, params, jobu, jobvt, m, n, dataTypeA, A,
-		lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
-		workspaceInBytes);
+	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
+		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnGesvd(struct library_frame *f)
 {
-	const struct cusolver_library *l = f->library;
+	__typeof__(cusolverDnGesvd) *call = (__typeof__(call))f->function;
 	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
 	signed char jobu = (signed char)library_get_int(f);
 	signed char jobvt = (signed char)library_get_int(f);
@@ -7407,382 +2676,381 @@ static int run_cusolverDnGesvd(struct library_frame *f)
 	size_t workspaceInBytes = (size_t)library_get_long(f);
 	int *info = library_get_device(f);
 
-	if (library_stop(f, !l->cusolverDnGesvd, "cusolverDnGesvd"))
+	if (library_stop(f, !call, f->name))
 		return f->status;
-	return l->cusolverDnGesvd(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
-		dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, pBuffer,
-		workspaceInBytes, info);
+	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
+		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, pBuffer, workspaceInBytes,
+		info);
 }
 
-static const library_run runs[] = {
-	[OP_cusolverDnZZgesv - 2700] = run_cusolverDnZZgesv,
-	[OP_cusolverDnZCgesv - 2700] = run_cusolverDnZCgesv,
-	[OP_cusolverDnZKgesv - 2700] = run_cusolverDnZKgesv,
-	[OP_cusolverDnZEgesv - 2700] = run_cusolverDnZEgesv,
-	[OP_cusolverDnZYgesv - 2700] = run_cusolverDnZYgesv,
-	[OP_cusolverDnCCgesv - 2700] = run_cusolverDnCCgesv,
-	[OP_cusolverDnCEgesv - 2700] = run_cusolverDnCEgesv,
-	[OP_cusolverDnCKgesv - 2700] = run_cusolverDnCKgesv,
-	[OP_cusolverDnCYgesv - 2700] = run_cusolverDnCYgesv,
-	[OP_cusolverDnDDgesv - 2700] = run_cusolverDnDDgesv,
-	[OP_cusolverDnDSgesv - 2700] = run_cusolverDnDSgesv,
-	[OP_cusolverDnDHgesv - 2700] = run_cusolverDnDHgesv,
-	[OP_cusolverDnDBgesv - 2700] = run_cusolverDnDBgesv,
-	[OP_cusolverDnDXgesv - 2700] = run_cusolverDnDXgesv,
-	[OP_cusolverDnSSgesv - 2700] = run_cusolverDnSSgesv,
-	[OP_cusolverDnSHgesv - 2700] = run_cusolverDnSHgesv,
-	[OP_cusolverDnSBgesv - 2700] = run_cusolverDnSBgesv,
-	[OP_cusolverDnSXgesv - 2700] = run_cusolverDnSXgesv,
-	[OP_cusolverDnZZgesv_bufferSize - 2700] = run_cusolverDnZZgesv_bufferSize,
-	[OP_cusolverDnZCgesv_bufferSize - 2700] = run_cusolverDnZCgesv_bufferSize,
-	[OP_cusolverDnZKgesv_bufferSize - 2700] = run_cusolverDnZKgesv_bufferSize,
-	[OP_cusolverDnZEgesv_bufferSize - 2700] = run_cusolverDnZEgesv_bufferSize,
-	[OP_cusolverDnZYgesv_bufferSize - 2700] = run_cusolverDnZYgesv_bufferSize,
-	[OP_cusolverDnCCgesv_bufferSize - 2700] = run_cusolverDnCCgesv_bufferSize,
-	[OP_cusolverDnCKgesv_bufferSize - 2700] = run_cusolverDnCKgesv_bufferSize,
-	[OP_cusolverDnCEgesv_bufferSize - 2700] = run_cusolverDnCEgesv_bufferSize,
-	[OP_cusolverDnCYgesv_bufferSize - 2700] = run_cusolverDnCYgesv_bufferSize,
-	[OP_cusolverDnDDgesv_bufferSize - 2700] = run_cusolverDnDDgesv_bufferSize,
-	[OP_cusolverDnDSgesv_bufferSize - 2700] = run_cusolverDnDSgesv_bufferSize,
-	[OP_cusolverDnDHgesv_bufferSize - 2700] = run_cusolverDnDHgesv_bufferSize,
-	[OP_cusolverDnDBgesv_bufferSize - 2700] = run_cusolverDnDBgesv_bufferSize,
-	[OP_cusolverDnDXgesv_bufferSize - 2700] = run_cusolverDnDXgesv_bufferSize,
-	[OP_cusolverDnSSgesv_bufferSize - 2700] = run_cusolverDnSSgesv_bufferSize,
-	[OP_cusolverDnSHgesv_bufferSize - 2700] = run_cusolverDnSHgesv_bufferSize,
-	[OP_cusolverDnSBgesv_bufferSize - 2700] = run_cusolverDnSBgesv_bufferSize,
-	[OP_cusolverDnSXgesv_bufferSize - 2700] = run_cusolverDnSXgesv_bufferSize,
-	[OP_cusolverDnZZgels - 2700] = run_cusolverDnZZgels,
-	[OP_cusolverDnZCgels - 2700] = run_cusolverDnZCgels,
-	[OP_cusolverDnZKgels - 2700] = run_cusolverDnZKgels,
-	[OP_cusolverDnZEgels - 2700] = run_cusolverDnZEgels,
-	[OP_cusolverDnZYgels - 2700] = run_cusolverDnZYgels,
-	[OP_cusolverDnCCgels - 2700] = run_cusolverDnCCgels,
-	[OP_cusolverDnCKgels - 2700] = run_cusolverDnCKgels,
-	[OP_cusolverDnCEgels - 2700] = run_cusolverDnCEgels,
-	[OP_cusolverDnCYgels - 2700] = run_cusolverDnCYgels,
-	[OP_cusolverDnDDgels - 2700] = run_cusolverDnDDgels,
-	[OP_cusolverDnDSgels - 2700] = run_cusolverDnDSgels,
-	[OP_cusolverDnDHgels - 2700] = run_cusolverDnDHgels,
-	[OP_cusolverDnDBgels - 2700] = run_cusolverDnDBgels,
-	[OP_cusolverDnDXgels - 2700] = run_cusolverDnDXgels,
-	[OP_cusolverDnSSgels - 2700] = run_cusolverDnSSgels,
-	[OP_cusolverDnSHgels - 2700] = run_cusolverDnSHgels,
-	[OP_cusolverDnSBgels - 2700] = run_cusolverDnSBgels,
-	[OP_cusolverDnSXgels - 2700] = run_cusolverDnSXgels,
-	[OP_cusolverDnZZgels_bufferSize - 2700] = run_cusolverDnZZgels_bufferSize,
-	[OP_cusolverDnZCgels_bufferSize - 2700] = run_cusolverDnZCgels_bufferSize,
-	[OP_cusolverDnZKgels_bufferSize - 2700] = run_cusolverDnZKgels_bufferSize,
-	[OP_cusolverDnZEgels_bufferSize - 2700] = run_cusolverDnZEgels_bufferSize,
-	[OP_cusolverDnZYgels_bufferSize - 2700] = run_cusolverDnZYgels_bufferSize,
-	[OP_cusolverDnCCgels_bufferSize - 2700] = run_cusolverDnCCgels_bufferSize,
-	[OP_cusolverDnCKgels_bufferSize - 2700] = run_cusolverDnCKgels_bufferSize,
-	[OP_cusolverDnCEgels_bufferSize - 2700] = run_cusolverDnCEgels_bufferSize,
-	[OP_cusolverDnCYgels_bufferSize - 2700] = run_cusolverDnCYgels_bufferSize,
-	[OP_cusolverDnDDgels_bufferSize - 2700] = run_cusolverDnDDgels_bufferSize,
-	[OP_cusolverDnDSgels_bufferSize - 2700] = run_cusolverDnDSgels_bufferSize,
-	[OP_cusolverDnDHgels_bufferSize - 2700] = run_cusolverDnDHgels_bufferSize,
-	[OP_cusolverDnDBgels_bufferSize - 2700] = run_cusolverDnDBgels_bufferSize,
-	[OP_cusolverDnDXgels_bufferSize - 2700] = run_cusolverDnDXgels_bufferSize,
-	[OP_cusolverDnSSgels_bufferSize - 2700] = run_cusolverDnSSgels_bufferSize,
-	[OP_cusolverDnSHgels_bufferSize - 2700] = run_cusolverDnSHgels_bufferSize,
-	[OP_cusolverDnSBgels_bufferSize - 2700] = run_cusolverDnSBgels_bufferSize,
-	[OP_cusolverDnSXgels_bufferSize - 2700] = run_cusolverDnSXgels_bufferSize,
-	[OP_cusolverDnSpotrf_bufferSize - 2700] = run_cusolverDnSpotrf_bufferSize,
-	[OP_cusolverDnDpotrf_bufferSize - 2700] = run_cusolverDnDpotrf_bufferSize,
-	[OP_cusolverDnCpotrf_bufferSize - 2700] = run_cusolverDnCpotrf_bufferSize,
-	[OP_cusolverDnZpotrf_bufferSize - 2700] = run_cusolverDnZpotrf_bufferSize,
-	[OP_cusolverDnSpotrf - 2700] = run_cusolverDnSpotrf,
-	[OP_cusolverDnDpotrf - 2700] = run_cusolverDnDpotrf,
-	[OP_cusolverDnCpotrf - 2700] = run_cusolverDnCpotrf,
-	[OP_cusolverDnZpotrf - 2700] = run_cusolverDnZpotrf,
-	[OP_cusolverDnSpotrs - 2700] = run_cusolverDnSpotrs,
-	[OP_cusolverDnDpotrs - 2700] = run_cusolverDnDpotrs,
-	[OP_cusolverDnCpotrs - 2700] = run_cusolverDnCpotrs,
-	[OP_cusolverDnZpotrs - 2700] = run_cusolverDnZpotrs,
-	[OP_cusolverDnSpotrfBatched - 2700] = run_cusolverDnSpotrfBatched,
-	[OP_cusolverDnDpotrfBatched - 2700] = run_cusolverDnDpotrfBatched,
-	[OP_cusolverDnCpotrfBatched - 2700] = run_cusolverDnCpotrfBatched,
-	[OP_cusolverDnZpotrfBatched - 2700] = run_cusolverDnZpotrfBatched,
-	[OP_cusolverDnSpotrsBatched - 2700] = run_cusolverDnSpotrsBatched,
-	[OP_cusolverDnDpotrsBatched - 2700] = run_cusolverDnDpotrsBatched,
-	[OP_cusolverDnCpotrsBatched - 2700] = run_cusolverDnCpotrsBatched,
-	[OP_cusolverDnZpotrsBatched - 2700] = run_cusolverDnZpotrsBatched,
-	[OP_cusolverDnSpotri_bufferSize - 2700] = run_cusolverDnSpotri_bufferSize,
-	[OP_cusolverDnDpotri_bufferSize - 2700] = run_cusolverDnDpotri_bufferSize,
-	[OP_cusolverDnCpotri_bufferSize - 2700] = run_cusolverDnCpotri_bufferSize,
-	[OP_cusolverDnZpotri_bufferSize - 2700] = run_cusolverDnZpotri_bufferSize,
-	[OP_cusolverDnSpotri - 2700] = run_cusolverDnSpotri,
-	[OP_cusolverDnDpotri - 2700] = run_cusolverDnDpotri,
-	[OP_cusolverDnCpotri - 2700] = run_cusolverDnCpotri,
-	[OP_cusolverDnZpotri - 2700] = run_cusolverDnZpotri,
-	[OP_cusolverDnXtrtri_bufferSize - 2700] = run_cusolverDnXtrtri_bufferSize,
-	[OP_cusolverDnXtrtri - 2700] = run_cusolverDnXtrtri,
-	[OP_cusolverDnSlauum_bufferSize - 2700] = run_cusolverDnSlauum_bufferSize,
-	[OP_cusolverDnDlauum_bufferSize - 2700] = run_cusolverDnDlauum_bufferSize,
-	[OP_cusolverDnClauum_bufferSize - 2700] = run_cusolverDnClauum_bufferSize,
-	[OP_cusolverDnZlauum_bufferSize - 2700] = run_cusolverDnZlauum_bufferSize,
-	[OP_cusolverDnSlauum - 2700] = run_cusolverDnSlauum,
-	[OP_cusolverDnDlauum - 2700] = run_cusolverDnDlauum,
-	[OP_cusolverDnClauum - 2700] = run_cusolverDnClauum,
-	[OP_cusolverDnZlauum - 2700] = run_cusolverDnZlauum,
-	[OP_cusolverDnSgetrf_bufferSize - 2700] = run_cusolverDnSgetrf_bufferSize,
-	[OP_cusolverDnDgetrf_bufferSize - 2700] = run_cusolverDnDgetrf_bufferSize,
-	[OP_cusolverDnCgetrf_bufferSize - 2700] = run_cusolverDnCgetrf_bufferSize,
-	[OP_cusolverDnZgetrf_bufferSize - 2700] = run_cusolverDnZgetrf_bufferSize,
-	[OP_cusolverDnSgetrf - 2700] = run_cusolverDnSgetrf,
-	[OP_cusolverDnDgetrf - 2700] = run_cusolverDnDgetrf,
-	[OP_cusolverDnCgetrf - 2700] = run_cusolverDnCgetrf,
-	[OP_cusolverDnZgetrf - 2700] = run_cusolverDnZgetrf,
-	[OP_cusolverDnSlaswp - 2700] = run_cusolverDnSlaswp,
-	[OP_cusolverDnDlaswp - 2700] = run_cusolverDnDlaswp,
-	[OP_cusolverDnClaswp - 2700] = run_cusolverDnClaswp,
-	[OP_cusolverDnZlaswp - 2700] = run_cusolverDnZlaswp,
-	[OP_cusolverDnSgetrs - 2700] = run_cusolverDnSgetrs,
-	[OP_cusolverDnDgetrs - 2700] = run_cusolverDnDgetrs,
-	[OP_cusolverDnCgetrs - 2700] = run_cusolverDnCgetrs,
-	[OP_cusolverDnZgetrs - 2700] = run_cusolverDnZgetrs,
-	[OP_cusolverDnSgeqrf_bufferSize - 2700] = run_cusolverDnSgeqrf_bufferSize,
-	[OP_cusolverDnDgeqrf_bufferSize - 2700] = run_cusolverDnDgeqrf_bufferSize,
-	[OP_cusolverDnCgeqrf_bufferSize - 2700] = run_cusolverDnCgeqrf_bufferSize,
-	[OP_cusolverDnZgeqrf_bufferSize - 2700] = run_cusolverDnZgeqrf_bufferSize,
-	[OP_cusolverDnSgeqrf - 2700] = run_cusolverDnSgeqrf,
-	[OP_cusolverDnDgeqrf - 2700] = run_cusolverDnDgeqrf,
-	[OP_cusolverDnCgeqrf - 2700] = run_cusolverDnCgeqrf,
-	[OP_cusolverDnZgeqrf - 2700] = run_cusolverDnZgeqrf,
-	[OP_cusolverDnSorgqr_bufferSize - 2700] = run_cusolverDnSorgqr_bufferSize,
-	[OP_cusolverDnDorgqr_bufferSize - 2700] = run_cusolverDnDorgqr_bufferSize,
-	[OP_cusolverDnCungqr_bufferSize - 2700] = run_cusolverDnCungqr_bufferSize,
-	[OP_cusolverDnZungqr_bufferSize - 2700] = run_cusolverDnZungqr_bufferSize,
-	[OP_cusolverDnSorgqr - 2700] = run_cusolverDnSorgqr,
-	[OP_cusolverDnDorgqr - 2700] = run_cusolverDnDorgqr,
-	[OP_cusolverDnCungqr - 2700] = run_cusolverDnCungqr,
-	[OP_cusolverDnZungqr - 2700] = run_cusolverDnZungqr,
-	[OP_cusolverDnSormqr_bufferSize - 2700] = run_cusolverDnSormqr_bufferSize,
-	[OP_cusolverDnDormqr_bufferSize - 2700] = run_cusolverDnDormqr_bufferSize,
-	[OP_cusolverDnCunmqr_bufferSize - 2700] = run_cusolverDnCunmqr_bufferSize,
-	[OP_cusolverDnZunmqr_bufferSize - 2700] = run_cusolverDnZunmqr_bufferSize,
-	[OP_cusolverDnSormqr - 2700] = run_cusolverDnSormqr,
-	[OP_cusolverDnDormqr - 2700] = run_cusolverDnDormqr,
-	[OP_cusolverDnCunmqr - 2700] = run_cusolverDnCunmqr,
-	[OP_cusolverDnZunmqr - 2700] = run_cusolverDnZunmqr,
-	[OP_cusolverDnSsytrf_bufferSize - 2700] = run_cusolverDnSsytrf_bufferSize,
-	[OP_cusolverDnDsytrf_bufferSize - 2700] = run_cusolverDnDsytrf_bufferSize,
-	[OP_cusolverDnCsytrf_bufferSize - 2700] = run_cusolverDnCsytrf_bufferSize,
-	[OP_cusolverDnZsytrf_bufferSize - 2700] = run_cusolverDnZsytrf_bufferSize,
-	[OP_cusolverDnSsytrf - 2700] = run_cusolverDnSsytrf,
-	[OP_cusolverDnDsytrf - 2700] = run_cusolverDnDsytrf,
-	[OP_cusolverDnCsytrf - 2700] = run_cusolverDnCsytrf,
-	[OP_cusolverDnZsytrf - 2700] = run_cusolverDnZsytrf,
-	[OP_cusolverDnXsytrf_bufferSize - 2700] = run_cusolverDnXsytrf_bufferSize,
-	[OP_cusolverDnXsytrf - 2700] = run_cusolverDnXsytrf,
-	[OP_cusolverDnXhetrf_bufferSize - 2700] = run_cusolverDnXhetrf_bufferSize,
-	[OP_cusolverDnXhetrf - 2700] = run_cusolverDnXhetrf,
-	[OP_cusolverDnXsytrs_bufferSize - 2700] = run_cusolverDnXsytrs_bufferSize,
-	[OP_cusolverDnXsytrs - 2700] = run_cusolverDnXsytrs,
-	[OP_cusolverDnXhetrs_bufferSize - 2700] = run_cusolverDnXhetrs_bufferSize,
-	[OP_cusolverDnXhetrs - 2700] = run_cusolverDnXhetrs,
-	[OP_cusolverDnSsytri_bufferSize - 2700] = run_cusolverDnSsytri_bufferSize,
-	[OP_cusolverDnDsytri_bufferSize - 2700] = run_cusolverDnDsytri_bufferSize,
-	[OP_cusolverDnCsytri_bufferSize - 2700] = run_cusolverDnCsytri_bufferSize,
-	[OP_cusolverDnZsytri_bufferSize - 2700] = run_cusolverDnZsytri_bufferSize,
-	[OP_cusolverDnSsytri - 2700] = run_cusolverDnSsytri,
-	[OP_cusolverDnDsytri - 2700] = run_cusolverDnDsytri,
-	[OP_cusolverDnCsytri - 2700] = run_cusolverDnCsytri,
-	[OP_cusolverDnZsytri - 2700] = run_cusolverDnZsytri,
-	[OP_cusolverDnSgebrd_bufferSize - 2700] = run_cusolverDnSgebrd_bufferSize,
-	[OP_cusolverDnDgebrd_bufferSize - 2700] = run_cusolverDnDgebrd_bufferSize,
-	[OP_cusolverDnCgebrd_bufferSize - 2700] = run_cusolverDnCgebrd_bufferSize,
-	[OP_cusolverDnZgebrd_bufferSize - 2700] = run_cusolverDnZgebrd_bufferSize,
-	[OP_cusolverDnSgebrd - 2700] = run_cusolverDnSgebrd,
-	[OP_cusolverDnDgebrd - 2700] = run_cusolverDnDgebrd,
-	[OP_cusolverDnCgebrd - 2700] = run_cusolverDnCgebrd,
-	[OP_cusolverDnZgebrd - 2700] = run_cusolverDnZgebrd,
-	[OP_cusolverDnSorgbr_bufferSize - 2700] = run_cusolverDnSorgbr_bufferSize,
-	[OP_cusolverDnDorgbr_bufferSize - 2700] = run_cusolverDnDorgbr_bufferSize,
-	[OP_cusolverDnCungbr_bufferSize - 2700] = run_cusolverDnCungbr_bufferSize,
-	[OP_cusolverDnZungbr_bufferSize - 2700] = run_cusolverDnZungbr_bufferSize,
-	[OP_cusolverDnSorgbr - 2700] = run_cusolverDnSorgbr,
-	[OP_cusolverDnDorgbr - 2700] = run_cusolverDnDorgbr,
-	[OP_cusolverDnCungbr - 2700] = run_cusolverDnCungbr,
-	[OP_cusolverDnZungbr - 2700] = run_cusolverDnZungbr,
-	[OP_cusolverDnSsytrd_bufferSize - 2700] = run_cusolverDnSsytrd_bufferSize,
-	[OP_cusolverDnDsytrd_bufferSize - 2700] = run_cusolverDnDsytrd_bufferSize,
-	[OP_cusolverDnChetrd_bufferSize - 2700] = run_cusolverDnChetrd_bufferSize,
-	[OP_cusolverDnZhetrd_bufferSize - 2700] = run_cusolverDnZhetrd_bufferSize,
-	[OP_cusolverDnSsytrd - 2700] = run_cusolverDnSsytrd,
-	[OP_cusolverDnDsytrd - 2700] = run_cusolverDnDsytrd,
-	[OP_cusolverDnChetrd - 2700] = run_cusolverDnChetrd,
-	[OP_cusolverDnZhetrd - 2700] = run_cusolverDnZhetrd,
-	[OP_cusolverDnSorgtr_bufferSize - 2700] = run_cusolverDnSorgtr_bufferSize,
-	[OP_cusolverDnDorgtr_bufferSize - 2700] = run_cusolverDnDorgtr_bufferSize,
-	[OP_cusolverDnCungtr_bufferSize - 2700] = run_cusolverDnCungtr_bufferSize,
-	[OP_cusolverDnZungtr_bufferSize - 2700] = run_cusolverDnZungtr_bufferSize,
-	[OP_cusolverDnSorgtr - 2700] = run_cusolverDnSorgtr,
-	[OP_cusolverDnDorgtr - 2700] = run_cusolverDnDorgtr,
-	[OP_cusolverDnCungtr - 2700] = run_cusolverDnCungtr,
-	[OP_cusolverDnZungtr - 2700] = run_cusolverDnZungtr,
-	[OP_cusolverDnSormtr_bufferSize - 2700] = run_cusolverDnSormtr_bufferSize,
-	[OP_cusolverDnDormtr_bufferSize - 2700] = run_cusolverDnDormtr_bufferSize,
-	[OP_cusolverDnCunmtr_bufferSize - 2700] = run_cusolverDnCunmtr_bufferSize,
-	[OP_cusolverDnZunmtr_bufferSize - 2700] = run_cusolverDnZunmtr_bufferSize,
-	[OP_cusolverDnSormtr - 2700] = run_cusolverDnSormtr,
-	[OP_cusolverDnDormtr - 2700] = run_cusolverDnDormtr,
-	[OP_cusolverDnCunmtr - 2700] = run_cusolverDnCunmtr,
-	[OP_cusolverDnZunmtr - 2700] = run_cusolverDnZunmtr,
-	[OP_cusolverDnSgesvd_bufferSize - 2700] = run_cusolverDnSgesvd_bufferSize,
-	[OP_cusolverDnDgesvd_bufferSize - 2700] = run_cusolverDnDgesvd_bufferSize,
-	[OP_cusolverDnCgesvd_bufferSize - 2700] = run_cusolverDnCgesvd_bufferSize,
-	[OP_cusolverDnZgesvd_bufferSize - 2700] = run_cusolverDnZgesvd_bufferSize,
-	[OP_cusolverDnSgesvd - 2700] = run_cusolverDnSgesvd,
-	[OP_cusolverDnDgesvd - 2700] = run_cusolverDnDgesvd,
-	[OP_cusolverDnCgesvd - 2700] = run_cusolverDnCgesvd,
-	[OP_cusolverDnZgesvd - 2700] = run_cusolverDnZgesvd,
-	[OP_cusolverDnSsyevd_bufferSize - 2700] = run_cusolverDnSsyevd_bufferSize,
-	[OP_cusolverDnDsyevd_bufferSize - 2700] = run_cusolverDnDsyevd_bufferSize,
-	[OP_cusolverDnCheevd_bufferSize - 2700] = run_cusolverDnCheevd_bufferSize,
-	[OP_cusolverDnZheevd_bufferSize - 2700] = run_cusolverDnZheevd_bufferSize,
-	[OP_cusolverDnSsyevd - 2700] = run_cusolverDnSsyevd,
-	[OP_cusolverDnDsyevd - 2700] = run_cusolverDnDsyevd,
-	[OP_cusolverDnCheevd - 2700] = run_cusolverDnCheevd,
-	[OP_cusolverDnZheevd - 2700] = run_cusolverDnZheevd,
-	[OP_cusolverDnSsyevdx_bufferSize - 2700] = run_cusolverDnSsyevdx_bufferSize,
-	[OP_cusolverDnDsyevdx_bufferSize - 2700] = run_cusolverDnDsyevdx_bufferSize,
-	[OP_cusolverDnCheevdx_bufferSize - 2700] = run_cusolverDnCheevdx_bufferSize,
-	[OP_cusolverDnZheevdx_bufferSize - 2700] = run_cusolverDnZheevdx_bufferSize,
-	[OP_cusolverDnSsyevdx - 2700] = run_cusolverDnSsyevdx,
-	[OP_cusolverDnDsyevdx - 2700] = run_cusolverDnDsyevdx,
-	[OP_cusolverDnCheevdx - 2700] = run_cusolverDnCheevdx,
-	[OP_cusolverDnZheevdx - 2700] = run_cusolverDnZheevdx,
-	[OP_cusolverDnSsygvdx_bufferSize - 2700] = run_cusolverDnSsygvdx_bufferSize,
-	[OP_cusolverDnDsygvdx_bufferSize - 2700] = run_cusolverDnDsygvdx_bufferSize,
-	[OP_cusolverDnChegvdx_bufferSize - 2700] = run_cusolverDnChegvdx_bufferSize,
-	[OP_cusolverDnZhegvdx_bufferSize - 2700] = run_cusolverDnZhegvdx_bufferSize,
-	[OP_cusolverDnSsygvdx - 2700] = run_cusolverDnSsygvdx,
-	[OP_cusolverDnDsygvdx - 2700] = run_cusolverDnDsygvdx,
-	[OP_cusolverDnChegvdx - 2700] = run_cusolverDnChegvdx,
-	[OP_cusolverDnZhegvdx - 2700] = run_cusolverDnZhegvdx,
-	[OP_cusolverDnSsygvd_bufferSize - 2700] = run_cusolverDnSsygvd_bufferSize,
-	[OP_cusolverDnDsygvd_bufferSize - 2700] = run_cusolverDnDsygvd_bufferSize,
-	[OP_cusolverDnChegvd_bufferSize - 2700] = run_cusolverDnChegvd_bufferSize,
-	[OP_cusolverDnZhegvd_bufferSize - 2700] = run_cusolverDnZhegvd_bufferSize,
-	[OP_cusolverDnSsygvd - 2700] = run_cusolverDnSsygvd,
-	[OP_cusolverDnDsygvd - 2700] = run_cusolverDnDsygvd,
-	[OP_cusolverDnChegvd - 2700] = run_cusolverDnChegvd,
-	[OP_cusolverDnZhegvd - 2700] = run_cusolverDnZhegvd,
-	[OP_cusolverDnXsygvd_bufferSize - 2700] = run_cusolverDnXsygvd_bufferSize,
-	[OP_cusolverDnXsygvd - 2700] = run_cusolverDnXsygvd,
-	[OP_cusolverDnXsygvStridedBatched_bufferSize - 2700] =
-		run_cusolverDnXsygvStridedBatched_bufferSize,
-	[OP_cusolverDnXsygvStridedBatched - 2700] = run_cusolverDnXsygvStridedBatched,
-	[OP_cusolverDnXsygvdx_bufferSize - 2700] = run_cusolverDnXsygvdx_bufferSize,
-	[OP_cusolverDnXsygvdx - 2700] = run_cusolverDnXsygvdx,
-	[OP_cusolverDnXsyevjGetResidual - 2700] = run_cusolverDnXsyevjGetResidual,
-	[OP_cusolverDnXsyevjGetSweeps - 2700] = run_cusolverDnXsyevjGetSweeps,
-	[OP_cusolverDnSsyevjBatched_bufferSize - 2700] = run_cusolverDnSsyevjBatched_bufferSize,
-	[OP_cusolverDnDsyevjBatched_bufferSize - 2700] = run_cusolverDnDsyevjBatched_bufferSize,
-	[OP_cusolverDnCheevjBatched_bufferSize - 2700] = run_cusolverDnCheevjBatched_bufferSize,
-	[OP_cusolverDnZheevjBatched_bufferSize - 2700] = run_cusolverDnZheevjBatched_bufferSize,
-	[OP_cusolverDnSsyevjBatched - 2700] = run_cusolverDnSsyevjBatched,
-	[OP_cusolverDnDsyevjBatched - 2700] = run_cusolverDnDsyevjBatched,
-	[OP_cusolverDnCheevjBatched - 2700] = run_cusolverDnCheevjBatched,
-	[OP_cusolverDnZheevjBatched - 2700] = run_cusolverDnZheevjBatched,
-	[OP_cusolverDnSsyevj_bufferSize - 2700] = run_cusolverDnSsyevj_bufferSize,
-	[OP_cusolverDnDsyevj_bufferSize - 2700] = run_cusolverDnDsyevj_bufferSize,
-	[OP_cusolverDnCheevj_bufferSize - 2700] = run_cusolverDnCheevj_bufferSize,
-	[OP_cusolverDnZheevj_bufferSize - 2700] = run_cusolverDnZheevj_bufferSize,
-	[OP_cusolverDnSsyevj - 2700] = run_cusolverDnSsyevj,
-	[OP_cusolverDnDsyevj - 2700] = run_cusolverDnDsyevj,
-	[OP_cusolverDnCheevj - 2700] = run_cusolverDnCheevj,
-	[OP_cusolverDnZheevj - 2700] = run_cusolverDnZheevj,
-	[OP_cusolverDnSsygvj_bufferSize - 2700] = run_cusolverDnSsygvj_bufferSize,
-	[OP_cusolverDnDsygvj_bufferSize - 2700] = run_cusolverDnDsygvj_bufferSize,
-	[OP_cusolverDnChegvj_bufferSize - 2700] = run_cusolverDnChegvj_bufferSize,
-	[OP_cusolverDnZhegvj_bufferSize - 2700] = run_cusolverDnZhegvj_bufferSize,
-	[OP_cusolverDnSsygvj - 2700] = run_cusolverDnSsygvj,
-	[OP_cusolverDnDsygvj - 2700] = run_cusolverDnDsygvj,
-	[OP_cusolverDnChegvj - 2700] = run_cusolverDnChegvj,
-	[OP_cusolverDnZhegvj - 2700] = run_cusolverDnZhegvj,
-	[OP_cusolverDnXgesvdjGetResidual - 2700] = run_cusolverDnXgesvdjGetResidual,
-	[OP_cusolverDnXgesvdjGetSweeps - 2700] = run_cusolverDnXgesvdjGetSweeps,
-	[OP_cusolverDnSgesvdjBatched_bufferSize - 2700] =
-		run_cusolverDnSgesvdjBatched_bufferSize,
-	[OP_cusolverDnDgesvdjBatched_bufferSize - 2700] =
-		run_cusolverDnDgesvdjBatched_bufferSize,
-	[OP_cusolverDnCgesvdjBatched_bufferSize - 2700] =
-		run_cusolverDnCgesvdjBatched_bufferSize,
-	[OP_cusolverDnZgesvdjBatched_bufferSize - 2700] =
-		run_cusolverDnZgesvdjBatched_bufferSize,
-	[OP_cusolverDnSgesvdjBatched - 2700] = run_cusolverDnSgesvdjBatched,
-	[OP_cusolverDnDgesvdjBatched - 2700] = run_cusolverDnDgesvdjBatched,
-	[OP_cusolverDnCgesvdjBatched - 2700] = run_cusolverDnCgesvdjBatched,
-	[OP_cusolverDnZgesvdjBatched - 2700] = run_cusolverDnZgesvdjBatched,
-	[OP_cusolverDnSgesvdj_bufferSize - 2700] = run_cusolverDnSgesvdj_bufferSize,
-	[OP_cusolverDnDgesvdj_bufferSize - 2700] = run_cusolverDnDgesvdj_bufferSize,
-	[OP_cusolverDnCgesvdj_bufferSize - 2700] = run_cusolverDnCgesvdj_bufferSize,
-	[OP_cusolverDnZgesvdj_bufferSize - 2700] = run_cusolverDnZgesvdj_bufferSize,
-	[OP_cusolverDnSgesvdj - 2700] = run_cusolverDnSgesvdj,
-	[OP_cusolverDnDgesvdj - 2700] = run_cusolverDnDgesvdj,
-	[OP_cusolverDnCgesvdj - 2700] = run_cusolverDnCgesvdj,
-	[OP_cusolverDnZgesvdj - 2700] = run_cusolverDnZgesvdj,
-	[OP_cusolverDnSgesvdaStridedBatched_bufferSize - 2700] =
-		run_cusolverDnSgesvdaStridedBatched_bufferSize,
-	[OP_cusolverDnDgesvdaStridedBatched_bufferSize - 2700] =
-		run_cusolverDnDgesvdaStridedBatched_bufferSize,
-	[OP_cusolverDnCgesvdaStridedBatched_bufferSize - 2700] =
-		run_cusolverDnCgesvdaStridedBatched_bufferSize,
-	[OP_cusolverDnZgesvdaStridedBatched_bufferSize - 2700] =
-		run_cusolverDnZgesvdaStridedBatched_bufferSize,
-	[OP_cusolverDnSgesvdaStridedBatched - 2700] = run_cusolverDnSgesvdaStridedBatched,
-	[OP_cusolverDnDgesvdaStridedBatched - 2700] = run_cusolverDnDgesvdaStridedBatched,
-	[OP_cusolverDnCgesvdaStridedBatched - 2700] = run_cusolverDnCgesvdaStridedBatched,
-	[OP_cusolverDnZgesvdaStridedBatched - 2700] = run_cusolverDnZgesvdaStridedBatched,
-	[OP_cusolverDnXpotrf_bufferSize - 2700] = run_cusolverDnXpotrf_bufferSize,
-	[OP_cusolverDnXpotrf - 2700] = run_cusolverDnXpotrf,
-	[OP_cusolverDnXpotrs - 2700] = run_cusolverDnXpotrs,
-	[OP_cusolverDnXgeqrf_bufferSize - 2700] = run_cusolverDnXgeqrf_bufferSize,
-	[OP_cusolverDnXgeqrf - 2700] = run_cusolverDnXgeqrf,
-	[OP_cusolverDnXgetrf_bufferSize - 2700] = run_cusolverDnXgetrf_bufferSize,
-	[OP_cusolverDnXgetrf - 2700] = run_cusolverDnXgetrf,
-	[OP_cusolverDnXgetrs - 2700] = run_cusolverDnXgetrs,
-	[OP_cusolverDnXsyevd_bufferSize - 2700] = run_cusolverDnXsyevd_bufferSize,
-	[OP_cusolverDnXsyevd - 2700] = run_cusolverDnXsyevd,
-	[OP_cusolverDnXstedc_bufferSize - 2700] = run_cusolverDnXstedc_bufferSize,
-	[OP_cusolverDnXstedc - 2700] = run_cusolverDnXstedc,
-	[OP_cusolverDnXsyevBatched_bufferSize - 2700] = run_cusolverDnXsyevBatched_bufferSize,
-	[OP_cusolverDnXsyevBatched - 2700] = run_cusolverDnXsyevBatched,
-	[OP_cusolverDnXsyevdx_bufferSize - 2700] = run_cusolverDnXsyevdx_bufferSize,
-	[OP_cusolverDnXsyevdx - 2700] = run_cusolverDnXsyevdx,
-	[OP_cusolverDnXgeev_bufferSize - 2700] = run_cusolverDnXgeev_bufferSize,
-	[OP_cusolverDnXgeev - 2700] = run_cusolverDnXgeev,
-	[OP_cusolverDnXgesvd_bufferSize - 2700] = run_cusolverDnXgesvd_bufferSize,
-	[OP_cusolverDnXgesvd - 2700] = run_cusolverDnXgesvd,
-	[OP_cusolverDnXgesvdp_bufferSize - 2700] = run_cusolverDnXgesvdp_bufferSize,
-	[OP_cusolverDnXgesvdp - 2700] = run_cusolverDnXgesvdp,
-	[OP_cusolverDnXgesvdr_bufferSize - 2700] = run_cusolverDnXgesvdr_bufferSize,
-	[OP_cusolverDnXgesvdr - 2700] = run_cusolverDnXgesvdr,
-	[OP_cusolverDnXlarft_bufferSize - 2700] = run_cusolverDnXlarft_bufferSize,
-	[OP_cusolverDnXlarft - 2700] = run_cusolverDnXlarft,
-	[OP_cusolverDnXpolar_bufferSize - 2700] = run_cusolverDnXpolar_bufferSize,
-	[OP_cusolverDnXpolar - 2700] = run_cusolverDnXpolar,
-	[OP_cusolverDnPotrf_bufferSize - 2700] = run_cusolverDnPotrf_bufferSize,
-	[OP_cusolverDnPotrf - 2700] = run_cusolverDnPotrf,
-	[OP_cusolverDnPotrs - 2700] = run_cusolverDnPotrs,
-	[OP_cusolverDnGeqrf_bufferSize - 2700] = run_cusolverDnGeqrf_bufferSize,
-	[OP_cusolverDnGeqrf - 2700] = run_cusolverDnGeqrf,
-	[OP_cusolverDnGetrf_bufferSize - 2700] = run_cusolverDnGetrf_bufferSize,
-	[OP_cusolverDnGetrf - 2700] = run_cusolverDnGetrf,
-	[OP_cusolverDnGetrs - 2700] = run_cusolverDnGetrs,
-	[OP_cusolverDnSyevd_bufferSize - 2700] = run_cusolverDnSyevd_bufferSize,
-	[OP_cusolverDnSyevd - 2700] = run_cusolverDnSyevd,
-	[OP_cusolverDnSyevdx_bufferSize - 2700] = run_cusolverDnSyevdx_bufferSize,
-	[OP_cusolverDnSyevdx - 2700] = run_cusolverDnSyevdx,
-	[OP_cusolverDnGesvd_bufferSize - 2700] = run_cusolverDnGesvd_bufferSize,
-	[OP_cusolverDnGesvd - 2700] = run_cusolverDnGesvd,
+#define RUN(name, run) \
+	[OP_##name - 2700] = {run, offsetof(struct cusolver_library, name), #name}
+static const struct library_run runs[] = {
+	RUN(cusolverDnZZgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnZCgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnZKgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnZEgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnZYgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnCCgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnCEgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnCKgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnCYgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnDDgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnDSgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnDHgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnDBgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnDXgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnSSgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnSHgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnSBgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnSXgesv, run_cusolverDnZZgesv),
+	RUN(cusolverDnZZgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnZCgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnZKgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnZEgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnZYgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnCCgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnCKgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnCEgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnCYgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnDDgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnDSgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnDHgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnDBgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnDXgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnSSgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnSHgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnSBgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnSXgesv_bufferSize, run_cusolverDnZZgesv_bufferSize),
+	RUN(cusolverDnZZgels, run_cusolverDnZZgels),
+	RUN(cusolverDnZCgels, run_cusolverDnZZgels),
+	RUN(cusolverDnZKgels, run_cusolverDnZZgels),
+	RUN(cusolverDnZEgels, run_cusolverDnZZgels),
+	RUN(cusolverDnZYgels, run_cusolverDnZZgels),
+	RUN(cusolverDnCCgels, run_cusolverDnZZgels),
+	RUN(cusolverDnCKgels, run_cusolverDnZZgels),
+	RUN(cusolverDnCEgels, run_cusolverDnZZgels),
+	RUN(cusolverDnCYgels, run_cusolverDnZZgels),
+	RUN(cusolverDnDDgels, run_cusolverDnZZgels),
+	RUN(cusolverDnDSgels, run_cusolverDnZZgels),
+	RUN(cusolverDnDHgels, run_cusolverDnZZgels),
+	RUN(cusolverDnDBgels, run_cusolverDnZZgels),
+	RUN(cusolverDnDXgels, run_cusolverDnZZgels),
+	RUN(cusolverDnSSgels, run_cusolverDnZZgels),
+	RUN(cusolverDnSHgels, run_cusolverDnZZgels),
+	RUN(cusolverDnSBgels, run_cusolverDnZZgels),
+	RUN(cusolverDnSXgels, run_cusolverDnZZgels),
+	RUN(cusolverDnZZgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnZCgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnZKgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnZEgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnZYgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnCCgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnCKgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnCEgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnCYgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnDDgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnDSgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnDHgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnDBgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnDXgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnSSgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnSHgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnSBgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnSXgels_bufferSize, run_cusolverDnZZgels_bufferSize),
+	RUN(cusolverDnSpotrf_bufferSize, run_cusolverDnSpotrf_bufferSize),
+	RUN(cusolverDnDpotrf_bufferSize, run_cusolverDnSpotrf_bufferSize),
+	RUN(cusolverDnCpotrf_bufferSize, run_cusolverDnSpotrf_bufferSize),
+	RUN(cusolverDnZpotrf_bufferSize, run_cusolverDnSpotrf_bufferSize),
+	RUN(cusolverDnSpotrf, run_cusolverDnSpotrf),
+	RUN(cusolverDnDpotrf, run_cusolverDnSpotrf),
+	RUN(cusolverDnCpotrf, run_cusolverDnSpotrf),
+	RUN(cusolverDnZpotrf, run_cusolverDnSpotrf),
+	RUN(cusolverDnSpotrs, run_cusolverDnSpotrs),
+	RUN(cusolverDnDpotrs, run_cusolverDnSpotrs),
+	RUN(cusolverDnCpotrs, run_cusolverDnSpotrs),
+	RUN(cusolverDnZpotrs, run_cusolverDnSpotrs),
+	RUN(cusolverDnSpotrfBatched, run_cusolverDnSpotrfBatched),
+	RUN(cusolverDnDpotrfBatched, run_cusolverDnSpotrfBatched),
+	RUN(cusolverDnCpotrfBatched, run_cusolverDnSpotrfBatched),
+	RUN(cusolverDnZpotrfBatched, run_cusolverDnSpotrfBatched),
+	RUN(cusolverDnSpotrsBatched, run_cusolverDnSpotrsBatched),
+	RUN(cusolverDnDpotrsBatched, run_cusolverDnSpotrsBatched),
+	RUN(cusolverDnCpotrsBatched, run_cusolverDnSpotrsBatched),
+	RUN(cusolverDnZpotrsBatched, run_cusolverDnSpotrsBatched),
+	RUN(cusolverDnSpotri_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnDpotri_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnCpotri_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnZpotri_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnSpotri, run_cusolverDnSpotri),
+	RUN(cusolverDnDpotri, run_cusolverDnSpotri),
+	RUN(cusolverDnCpotri, run_cusolverDnSpotri),
+	RUN(cusolverDnZpotri, run_cusolverDnSpotri),
+	RUN(cusolverDnXtrtri_bufferSize, run_cusolverDnXtrtri_bufferSize),
+	RUN(cusolverDnXtrtri, run_cusolverDnXtrtri),
+	RUN(cusolverDnSlauum_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnDlauum_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnClauum_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnZlauum_bufferSize, run_cusolverDnSpotri_bufferSize),
+	RUN(cusolverDnSlauum, run_cusolverDnSpotri),
+	RUN(cusolverDnDlauum, run_cusolverDnSpotri),
+	RUN(cusolverDnClauum, run_cusolverDnSpotri),
+	RUN(cusolverDnZlauum, run_cusolverDnSpotri),
+	RUN(cusolverDnSgetrf_bufferSize, run_cusolverDnSgetrf_bufferSize),
+	RUN(cusolverDnDgetrf_bufferSize, run_cusolverDnSgetrf_bufferSize),
+	RUN(cusolverDnCgetrf_bufferSize, run_cusolverDnSgetrf_bufferSize),
+	RUN(cusolverDnZgetrf_bufferSize, run_cusolverDnSgetrf_bufferSize),
+	RUN(cusolverDnSgetrf, run_cusolverDnSgetrf),
+	RUN(cusolverDnDgetrf, run_cusolverDnSgetrf),
+	RUN(cusolverDnCgetrf, run_cusolverDnSgetrf),
+	RUN(cusolverDnZgetrf, run_cusolverDnSgetrf),
+	RUN(cusolverDnSlaswp, run_cusolverDnSlaswp),
+	RUN(cusolverDnDlaswp, run_cusolverDnSlaswp),
+	RUN(cusolverDnClaswp, run_cusolverDnSlaswp),
+	RUN(cusolverDnZlaswp, run_cusolverDnSlaswp),
+	RUN(cusolverDnSgetrs, run_cusolverDnSgetrs),
+	RUN(cusolverDnDgetrs, run_cusolverDnSgetrs),
+	RUN(cusolverDnCgetrs, run_cusolverDnSgetrs),
+	RUN(cusolverDnZgetrs, run_cusolverDnSgetrs),
+	RUN(cusolverDnSgeqrf_bufferSize, run_cusolverDnSgeqrf_bufferSize),
+	RUN(cusolverDnDgeqrf_bufferSize, run_cusolverDnSgeqrf_bufferSize),
+	RUN(cusolverDnCgeqrf_bufferSize, run_cusolverDnSgeqrf_bufferSize),
+	RUN(cusolverDnZgeqrf_bufferSize, run_cusolverDnSgeqrf_bufferSize),
+	RUN(cusolverDnSgeqrf, run_cusolverDnSgeqrf),
+	RUN(cusolverDnDgeqrf, run_cusolverDnSgeqrf),
+	RUN(cusolverDnCgeqrf, run_cusolverDnSgeqrf),
+	RUN(cusolverDnZgeqrf, run_cusolverDnSgeqrf),
+	RUN(cusolverDnSorgqr_bufferSize, run_cusolverDnSorgqr_bufferSize),
+	RUN(cusolverDnDorgqr_bufferSize, run_cusolverDnSorgqr_bufferSize),
+	RUN(cusolverDnCungqr_bufferSize, run_cusolverDnSorgqr_bufferSize),
+	RUN(cusolverDnZungqr_bufferSize, run_cusolverDnSorgqr_bufferSize),
+	RUN(cusolverDnSorgqr, run_cusolverDnSorgqr),
+	RUN(cusolverDnDorgqr, run_cusolverDnSorgqr),
+	RUN(cusolverDnCungqr, run_cusolverDnSorgqr),
+	RUN(cusolverDnZungqr, run_cusolverDnSorgqr),
+	RUN(cusolverDnSormqr_bufferSize, run_cusolverDnSormqr_bufferSize),
+	RUN(cusolverDnDormqr_bufferSize, run_cusolverDnSormqr_bufferSize),
+	RUN(cusolverDnCunmqr_bufferSize, run_cusolverDnSormqr_bufferSize),
+	RUN(cusolverDnZunmqr_bufferSize, run_cusolverDnSormqr_bufferSize),
+	RUN(cusolverDnSormqr, run_cusolverDnSormqr),
+	RUN(cusolverDnDormqr, run_cusolverDnSormqr),
+	RUN(cusolverDnCunmqr, run_cusolverDnSormqr),
+	RUN(cusolverDnZunmqr, run_cusolverDnSormqr),
+	RUN(cusolverDnSsytrf_bufferSize, run_cusolverDnSsytrf_bufferSize),
+	RUN(cusolverDnDsytrf_bufferSize, run_cusolverDnSsytrf_bufferSize),
+	RUN(cusolverDnCsytrf_bufferSize, run_cusolverDnSsytrf_bufferSize),
+	RUN(cusolverDnZsytrf_bufferSize, run_cusolverDnSsytrf_bufferSize),
+	RUN(cusolverDnSsytrf, run_cusolverDnSsytrf),
+	RUN(cusolverDnDsytrf, run_cusolverDnSsytrf),
+	RUN(cusolverDnCsytrf, run_cusolverDnSsytrf),
+	RUN(cusolverDnZsytrf, run_cusolverDnSsytrf),
+	RUN(cusolverDnXsytrf_bufferSize, run_cusolverDnXsytrf_bufferSize),
+	RUN(cusolverDnXsytrf, run_cusolverDnXsytrf),
+	RUN(cusolverDnXhetrf_bufferSize, run_cusolverDnXsytrf_bufferSize),
+	RUN(cusolverDnXhetrf, run_cusolverDnXsytrf),
+	RUN(cusolverDnXsytrs_bufferSize, run_cusolverDnXsytrs_bufferSize),
+	RUN(cusolverDnXsytrs, run_cusolverDnXsytrs),
+	RUN(cusolverDnXhetrs_bufferSize, run_cusolverDnXhetrs_bufferSize),
+	RUN(cusolverDnXhetrs, run_cusolverDnXhetrs),
+	RUN(cusolverDnSsytri_bufferSize, run_cusolverDnSsytri_bufferSize),
+	RUN(cusolverDnDsytri_bufferSize, run_cusolverDnSsytri_bufferSize),
+	RUN(cusolverDnCsytri_bufferSize, run_cusolverDnSsytri_bufferSize),
+	RUN(cusolverDnZsytri_bufferSize, run_cusolverDnSsytri_bufferSize),
+	RUN(cusolverDnSsytri, run_cusolverDnSsytrf),
+	RUN(cusolverDnDsytri, run_cusolverDnSsytrf),
+	RUN(cusolverDnCsytri, run_cusolverDnSsytrf),
+	RUN(cusolverDnZsytri, run_cusolverDnSsytrf),
+	RUN(cusolverDnSgebrd_bufferSize, run_cusolverDnSgebrd_bufferSize),
+	RUN(cusolverDnDgebrd_bufferSize, run_cusolverDnSgebrd_bufferSize),
+	RUN(cusolverDnCgebrd_bufferSize, run_cusolverDnSgebrd_bufferSize),
+	RUN(cusolverDnZgebrd_bufferSize, run_cusolverDnSgebrd_bufferSize),
+	RUN(cusolverDnSgebrd, run_cusolverDnSgebrd),
+	RUN(cusolverDnDgebrd, run_cusolverDnSgebrd),
+	RUN(cusolverDnCgebrd, run_cusolverDnSgebrd),
+	RUN(cusolverDnZgebrd, run_cusolverDnSgebrd),
+	RUN(cusolverDnSorgbr_bufferSize, run_cusolverDnSorgbr_bufferSize),
+	RUN(cusolverDnDorgbr_bufferSize, run_cusolverDnSorgbr_bufferSize),
+	RUN(cusolverDnCungbr_bufferSize, run_cusolverDnSorgbr_bufferSize),
+	RUN(cusolverDnZungbr_bufferSize, run_cusolverDnSorgbr_bufferSize),
+	RUN(cusolverDnSorgbr, run_cusolverDnSorgbr),
+	RUN(cusolverDnDorgbr, run_cusolverDnSorgbr),
+	RUN(cusolverDnCungbr, run_cusolverDnSorgbr),
+	RUN(cusolverDnZungbr, run_cusolverDnSorgbr),
+	RUN(cusolverDnSsytrd_bufferSize, run_cusolverDnSsytrd_bufferSize),
+	RUN(cusolverDnDsytrd_bufferSize, run_cusolverDnSsytrd_bufferSize),
+	RUN(cusolverDnChetrd_bufferSize, run_cusolverDnSsytrd_bufferSize),
+	RUN(cusolverDnZhetrd_bufferSize, run_cusolverDnSsytrd_bufferSize),
+	RUN(cusolverDnSsytrd, run_cusolverDnSsytrd),
+	RUN(cusolverDnDsytrd, run_cusolverDnSsytrd),
+	RUN(cusolverDnChetrd, run_cusolverDnSsytrd),
+	RUN(cusolverDnZhetrd, run_cusolverDnSsytrd),
+	RUN(cusolverDnSorgtr_bufferSize, run_cusolverDnSorgtr_bufferSize),
+	RUN(cusolverDnDorgtr_bufferSize, run_cusolverDnSorgtr_bufferSize),
+	RUN(cusolverDnCungtr_bufferSize, run_cusolverDnSorgtr_bufferSize),
+	RUN(cusolverDnZungtr_bufferSize, run_cusolverDnSorgtr_bufferSize),
+	RUN(cusolverDnSorgtr, run_cusolverDnSorgtr),
+	RUN(cusolverDnDorgtr, run_cusolverDnSorgtr),
+	RUN(cusolverDnCungtr, run_cusolverDnSorgtr),
+	RUN(cusolverDnZungtr, run_cusolverDnSorgtr),
+	RUN(cusolverDnSormtr_bufferSize, run_cusolverDnSormtr_bufferSize),
+	RUN(cusolverDnDormtr_bufferSize, run_cusolverDnSormtr_bufferSize),
+	RUN(cusolverDnCunmtr_bufferSize, run_cusolverDnSormtr_bufferSize),
+	RUN(cusolverDnZunmtr_bufferSize, run_cusolverDnSormtr_bufferSize),
+	RUN(cusolverDnSormtr, run_cusolverDnSormtr),
+	RUN(cusolverDnDormtr, run_cusolverDnSormtr),
+	RUN(cusolverDnCunmtr, run_cusolverDnSormtr),
+	RUN(cusolverDnZunmtr, run_cusolverDnSormtr),
+	RUN(cusolverDnSgesvd_bufferSize, run_cusolverDnSgesvd_bufferSize),
+	RUN(cusolverDnDgesvd_bufferSize, run_cusolverDnSgesvd_bufferSize),
+	RUN(cusolverDnCgesvd_bufferSize, run_cusolverDnSgesvd_bufferSize),
+	RUN(cusolverDnZgesvd_bufferSize, run_cusolverDnSgesvd_bufferSize),
+	RUN(cusolverDnSgesvd, run_cusolverDnSgesvd),
+	RUN(cusolverDnDgesvd, run_cusolverDnSgesvd),
+	RUN(cusolverDnCgesvd, run_cusolverDnSgesvd),
+	RUN(cusolverDnZgesvd, run_cusolverDnSgesvd),
+	RUN(cusolverDnSsyevd_bufferSize, run_cusolverDnSsyevd_bufferSize),
+	RUN(cusolverDnDsyevd_bufferSize, run_cusolverDnSsyevd_bufferSize),
+	RUN(cusolverDnCheevd_bufferSize, run_cusolverDnSsyevd_bufferSize),
+	RUN(cusolverDnZheevd_bufferSize, run_cusolverDnSsyevd_bufferSize),
+	RUN(cusolverDnSsyevd, run_cusolverDnSsyevd),
+	RUN(cusolverDnDsyevd, run_cusolverDnSsyevd),
+	RUN(cusolverDnCheevd, run_cusolverDnSsyevd),
+	RUN(cusolverDnZheevd, run_cusolverDnSsyevd),
+	RUN(cusolverDnSsyevdx_bufferSize, run_cusolverDnSsyevdx_bufferSize),
+	RUN(cusolverDnDsyevdx_bufferSize, run_cusolverDnDsyevdx_bufferSize),
+	RUN(cusolverDnCheevdx_bufferSize, run_cusolverDnSsyevdx_bufferSize),
+	RUN(cusolverDnZheevdx_bufferSize, run_cusolverDnDsyevdx_bufferSize),
+	RUN(cusolverDnSsyevdx, run_cusolverDnSsyevdx),
+	RUN(cusolverDnDsyevdx, run_cusolverDnDsyevdx),
+	RUN(cusolverDnCheevdx, run_cusolverDnSsyevdx),
+	RUN(cusolverDnZheevdx, run_cusolverDnDsyevdx),
+	RUN(cusolverDnSsygvdx_bufferSize, run_cusolverDnSsygvdx_bufferSize),
+	RUN(cusolverDnDsygvdx_bufferSize, run_cusolverDnDsygvdx_bufferSize),
+	RUN(cusolverDnChegvdx_bufferSize, run_cusolverDnSsygvdx_bufferSize),
+	RUN(cusolverDnZhegvdx_bufferSize, run_cusolverDnDsygvdx_bufferSize),
+	RUN(cusolverDnSsygvdx, run_cusolverDnSsygvdx),
+	RUN(cusolverDnDsygvdx, run_cusolverDnDsygvdx),
+	RUN(cusolverDnChegvdx, run_cusolverDnSsygvdx),
+	RUN(cusolverDnZhegvdx, run_cusolverDnDsygvdx),
+	RUN(cusolverDnSsygvd_bufferSize, run_cusolverDnSsygvd_bufferSize),
+	RUN(cusolverDnDsygvd_bufferSize, run_cusolverDnSsygvd_bufferSize),
+	RUN(cusolverDnChegvd_bufferSize, run_cusolverDnSsygvd_bufferSize),
+	RUN(cusolverDnZhegvd_bufferSize, run_cusolverDnSsygvd_bufferSize),
+	RUN(cusolverDnSsygvd, run_cusolverDnSsygvd),
+	RUN(cusolverDnDsygvd, run_cusolverDnSsygvd),
+	RUN(cusolverDnChegvd, run_cusolverDnSsygvd),
+	RUN(cusolverDnZhegvd, run_cusolverDnSsygvd),
+	RUN(cusolverDnXsygvd_bufferSize, run_cusolverDnXsygvd_bufferSize),
+	RUN(cusolverDnXsygvd, run_cusolverDnXsygvd),
+	RUN(cusolverDnXsygvStridedBatched_bufferSize,
+	run_cusolverDnXsygvStridedBatched_bufferSize),
+	RUN(cusolverDnXsygvStridedBatched, run_cusolverDnXsygvStridedBatched),
+	RUN(cusolverDnXsygvdx_bufferSize, run_cusolverDnXsygvdx_bufferSize),
+	RUN(cusolverDnXsygvdx, run_cusolverDnXsygvdx),
+	RUN(cusolverDnXsyevjGetResidual, run_cusolverDnXsyevjGetResidual),
+	RUN(cusolverDnXsyevjGetSweeps, run_cusolverDnXsyevjGetSweeps),
+	RUN(cusolverDnSsyevjBatched_bufferSize, run_cusolverDnSsyevjBatched_bufferSize),
+	RUN(cusolverDnDsyevjBatched_bufferSize, run_cusolverDnSsyevjBatched_bufferSize),
+	RUN(cusolverDnCheevjBatched_bufferSize, run_cusolverDnSsyevjBatched_bufferSize),
+	RUN(cusolverDnZheevjBatched_bufferSize, run_cusolverDnSsyevjBatched_bufferSize),
+	RUN(cusolverDnSsyevjBatched, run_cusolverDnSsyevjBatched),
+	RUN(cusolverDnDsyevjBatched, run_cusolverDnSsyevjBatched),
+	RUN(cusolverDnCheevjBatched, run_cusolverDnSsyevjBatched),
+	RUN(cusolverDnZheevjBatched, run_cusolverDnSsyevjBatched),
+	RUN(cusolverDnSsyevj_bufferSize, run_cusolverDnSsyevj_bufferSize),
+	RUN(cusolverDnDsyevj_bufferSize, run_cusolverDnSsyevj_bufferSize),
+	RUN(cusolverDnCheevj_bufferSize, run_cusolverDnSsyevj_bufferSize),
+	RUN(cusolverDnZheevj_bufferSize, run_cusolverDnSsyevj_bufferSize),
+	RUN(cusolverDnSsyevj, run_cusolverDnSsyevj),
+	RUN(cusolverDnDsyevj, run_cusolverDnSsyevj),
+	RUN(cusolverDnCheevj, run_cusolverDnSsyevj),
+	RUN(cusolverDnZheevj, run_cusolverDnSsyevj),
+	RUN(cusolverDnSsygvj_bufferSize, run_cusolverDnSsygvj_bufferSize),
+	RUN(cusolverDnDsygvj_bufferSize, run_cusolverDnSsygvj_bufferSize),
+	RUN(cusolverDnChegvj_bufferSize, run_cusolverDnSsygvj_bufferSize),
+	RUN(cusolverDnZhegvj_bufferSize, run_cusolverDnSsygvj_bufferSize),
+	RUN(cusolverDnSsygvj, run_cusolverDnSsygvj),
+	RUN(cusolverDnDsygvj, run_cusolverDnSsygvj),
+	RUN(cusolverDnChegvj, run_cusolverDnSsygvj),
+	RUN(cusolverDnZhegvj, run_cusolverDnSsygvj),
+	RUN(cusolverDnXgesvdjGetResidual, run_cusolverDnXgesvdjGetResidual),
+	RUN(cusolverDnXgesvdjGetSweeps, run_cusolverDnXgesvdjGetSweeps),
+	RUN(cusolverDnSgesvdjBatched_bufferSize, run_cusolverDnSgesvdjBatched_bufferSize),
+	RUN(cusolverDnDgesvdjBatched_bufferSize, run_cusolverDnSgesvdjBatched_bufferSize),
+	RUN(cusolverDnCgesvdjBatched_bufferSize, run_cusolverDnSgesvdjBatched_bufferSize),
+	RUN(cusolverDnZgesvdjBatched_bufferSize, run_cusolverDnSgesvdjBatched_bufferSize),
+	RUN(cusolverDnSgesvdjBatched, run_cusolverDnSgesvdjBatched),
+	RUN(cusolverDnDgesvdjBatched, run_cusolverDnSgesvdjBatched),
+	RUN(cusolverDnCgesvdjBatched, run_cusolverDnSgesvdjBatched),
+	RUN(cusolverDnZgesvdjBatched, run_cusolverDnSgesvdjBatched),
+	RUN(cusolverDnSgesvdj_bufferSize, run_cusolverDnSgesvdj_bufferSize),
+	RUN(cusolverDnDgesvdj_bufferSize, run_cusolverDnSgesvdj_bufferSize),
+	RUN(cusolverDnCgesvdj_bufferSize, run_cusolverDnSgesvdj_bufferSize),
+	RUN(cusolverDnZgesvdj_bufferSize, run_cusolverDnSgesvdj_bufferSize),
+	RUN(cusolverDnSgesvdj, run_cusolverDnSgesvdj),
+	RUN(cusolverDnDgesvdj, run_cusolverDnSgesvdj),
+	RUN(cusolverDnCgesvdj, run_cusolverDnSgesvdj),
+	RUN(cusolverDnZgesvdj, run_cusolverDnSgesvdj),
+	RUN(cusolverDnSgesvdaStridedBatched_bufferSize,
+	run_cusolverDnSgesvdaStridedBatched_bufferSize),
+	RUN(cusolverDnDgesvdaStridedBatched_bufferSize,
+	run_cusolverDnSgesvdaStridedBatched_bufferSize),
+	RUN(cusolverDnCgesvdaStridedBatched_bufferSize,
+	run_cusolverDnSgesvdaStridedBatched_bufferSize),
+	RUN(cusolverDnZgesvdaStridedBatched_bufferSize,
+	run_cusolverDnSgesvdaStridedBatched_bufferSize),
+	RUN(cusolverDnSgesvdaStridedBatched, run_cusolverDnSgesvdaStridedBatched),
+	RUN(cusolverDnDgesvdaStridedBatched, run_cusolverDnSgesvdaStridedBatched),
+	RUN(cusolverDnCgesvdaStridedBatched, run_cusolverDnSgesvdaStridedBatched),
+	RUN(cusolverDnZgesvdaStridedBatched, run_cusolverDnSgesvdaStridedBatched),
+	RUN(cusolverDnXpotrf_bufferSize, run_cusolverDnXpotrf_bufferSize),
+	RUN(cusolverDnXpotrf, run_cusolverDnXpotrf),
+	RUN(cusolverDnXpotrs, run_cusolverDnXpotrs),
+	RUN(cusolverDnXgeqrf_bufferSize, run_cusolverDnXgeqrf_bufferSize),
+	RUN(cusolverDnXgeqrf, run_cusolverDnXgeqrf),
+	RUN(cusolverDnXgetrf_bufferSize, run_cusolverDnXgetrf_bufferSize),
+	RUN(cusolverDnXgetrf, run_cusolverDnXgetrf),
+	RUN(cusolverDnXgetrs, run_cusolverDnXgetrs),
+	RUN(cusolverDnXsyevd_bufferSize, run_cusolverDnXsyevd_bufferSize),
+	RUN(cusolverDnXsyevd, run_cusolverDnXsyevd),
+	RUN(cusolverDnXstedc_bufferSize, run_cusolverDnXstedc_bufferSize),
+	RUN(cusolverDnXstedc, run_cusolverDnXstedc),
+	RUN(cusolverDnXsyevBatched_bufferSize, run_cusolverDnXsyevBatched_bufferSize),
+	RUN(cusolverDnXsyevBatched, run_cusolverDnXsyevBatched),
+	RUN(cusolverDnXsyevdx_bufferSize, run_cusolverDnXsyevdx_bufferSize),
+	RUN(cusolverDnXsyevdx, run_cusolverDnXsyevdx),
+	RUN(cusolverDnXgeev_bufferSize, run_cusolverDnXgeev_bufferSize),
+	RUN(cusolverDnXgeev, run_cusolverDnXgeev),
+	RUN(cusolverDnXgesvd_bufferSize, run_cusolverDnXgesvd_bufferSize),
+	RUN(cusolverDnXgesvd, run_cusolverDnXgesvd),
+	RUN(cusolverDnXgesvdp_bufferSize, run_cusolverDnXgesvdp_bufferSize),
+	RUN(cusolverDnXgesvdp, run_cusolverDnXgesvdp),
+	RUN(cusolverDnXgesvdr_bufferSize, run_cusolverDnXgesvdr_bufferSize),
+	RUN(cusolverDnXgesvdr, run_cusolverDnXgesvdr),
+	RUN(cusolverDnXlarft_bufferSize, run_cusolverDnXlarft_bufferSize),
+	RUN(cusolverDnXlarft, run_cusolverDnXlarft),
+	RUN(cusolverDnXpolar_bufferSize, run_cusolverDnXpolar_bufferSize),
+	RUN(cusolverDnXpolar, run_cusolverDnXpolar),
+	RUN(cusolverDnPotrf_bufferSize, run_cusolverDnPotrf_bufferSize),
+	RUN(cusolverDnPotrf, run_cusolverDnPotrf),
+	RUN(cusolverDnPotrs, run_cusolverDnXpotrs),
+	RUN(cusolverDnGeqrf_bufferSize, run_cusolverDnGeqrf_bufferSize),
+	RUN(cusolverDnGeqrf, run_cusolverDnGeqrf),
+	RUN(cusolverDnGetrf_bufferSize, run_cusolverDnGetrf_bufferSize),
+	RUN(cusolverDnGetrf, run_cusolverDnGetrf),
+	RUN(cusolverDnGetrs, run_cusolverDnXgetrs),
+	RUN(cusolverDnSyevd_bufferSize, run_cusolverDnSyevd_bufferSize),
+	RUN(cusolverDnSyevd, run_cusolverDnSyevd),
+	RUN(cusolverDnSyevdx_bufferSize, run_cusolverDnSyevdx_bufferSize),
+	RUN(cusolverDnSyevdx, run_cusolverDnSyevdx),
+	RUN(cusolverDnGesvd_bufferSize, run_cusolverDnGesvd_bufferSize),
+	RUN(cusolverDnGesvd, run_cusolverDnGesvd),
 };
+#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
-	return library_serve(w, r, &cusolver_plain, runs[r->header.op - 2700]);
+	return library_serve(w, r, &cusolver_plain, &runs[r->header.op - 2700]);
 }
 
 static const struct serve_entry entries[] = {

@@ -152,7 +152,7 @@ def argument(api, entry, p, places):
 
 
 def declarations(api, entry, places):
-    out = f"\tconst struct {entry.family}_library *l = f->library;\n"
+    out = ""
     if places.keys:
         out += f"\tconst uint32_t *key = library_get_words(f, {places.keys});\n"
     if places.varied:
@@ -171,11 +171,7 @@ def declarations(api, entry, places):
     return out
 
 
-def serve_one(api, entry):
+def serve_parts(api, entry):
+    """[declarations, arguments]."""
     places = layout(api, entry)
-    out = text.prototype("static int", f"run_{entry.name}", ["struct library_frame *f"], "\n{\n")
-    out += declarations(api, entry, places) + "\n"
-    out += text.wrap("\tif (library_stop(", ["f", f"!l->{entry.name}", f'"{entry.name}"'], "))",
-                     "\t\t    ") + "\n\t\treturn f->status;\n"
-    args = [argument(api, entry, p, places) for p in entry.params]
-    return out + text.wrap(f"\treturn l->{entry.name}(", args, ");") + "\n}\n\n"
+    return declarations(api, entry, places) + "\n", [argument(api, entry, p, places) for p in entry.params]

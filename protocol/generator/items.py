@@ -130,11 +130,11 @@ def argument(api, entry, p):
     return "f->handle" if library.is_handle(entry, p) else "f->stream" if is_stream(api, p) else p.name
 
 
-def serve_one(api, entry):
+def serve_parts(api, entry):
+    """[declarations, arguments]."""
     if not has_sizes(api, entry):
-        return fixed.serve_one(api, entry)
-    out = text.prototype("static int", f"run_{entry.name}", ["struct library_frame *f"], "\n{\n")
-    out += f"\tconst struct {entry.family}_library *l = f->library;\n"
+        return fixed.serve_parts(api, entry)
+    out = ""
     # What a workspace's size is made of may stand behind it.
     for p in sorted(entry.params, key=lambda p: p.mark == "workspace"):
         if p.mark == "host":
@@ -144,10 +144,29 @@ def serve_one(api, entry):
     out += "\n"
     if entry.has("requires"):
         out += text.wrap("\tlibrary_require(", ["f", entry.options["requires"]], ");") + "\n"
-    out += text.wrap("\tif (library_stop(", ["f", f"!l->{entry.name}", f'"{entry.name}"'], "))",
-                     "\t\t    ") + "\n\t\treturn f->status;\n"
-    args = [argument(api, entry, p) for p in entry.params]
-    return out + text.wrap(f"\treturn l->{entry.name}(", args, ");") + "\n}\n\n"
+    return out, [argument(api, entry, p) for p in entry.params]
+
+
+def serve_all(api, entries):
+    """(What calls the library, {name: which of it}).  Functions whose arguments are read in the same way share
+    one: they differ in what their pointers point to, which is nothing to a call."""
+    out, shapes, which = "", {}, {}
+    for entry in entries:
+        if entry.hand("agent"):
+            which[entry.name] = f"run_{entry.name}"
+            continue
+        declarations, args = serve_parts(api, entry)
+        shape = declarations, tuple(args), entry.result
+        if shape not in shapes:
+            shapes[shape] = f"run_{entry.name}"
+            out += text.prototype("static int", shapes[shape], ["struct library_frame *f"], "\n{\n")
+            out += text.wrap(f"\t__typeof__({entry.name}) *call =",
+                             ["(__typeof__(call))f->function"], ";") + "\n"
+            out += declarations
+            out += "\tif (library_stop(f, !call, f->name))\n\t\treturn f->status;\n"
+            out += text.wrap("\treturn call(", args, ");") + "\n}\n\n"
+        which[entry.name] = shapes[shape]
+    return out, which
 
 
 def answered(api, entry):
@@ -168,16 +187,19 @@ def row(api, entry, first):
                       library_flags(entry), "serve_items", f'"{entry.name}"'], "},", "\t\t") + "\n"
 
 
-def runs(family, entries, first):
+def runs(family, entries, which, first):
     """What calls the library, by opcode, and the function that serves all of them."""
-    out = "static const library_run runs[] = {\n"
-    out += "".join(text.wrap(f"\t[OP_{e.name} - {first}] =", [f"run_{e.name}"], ",") + "\n"
-                   for e in entries)
+    out = f"""#define RUN(name, run) \\
+	[OP_##name - {first}] = {{run, offsetof(struct {family}_library, name), #name}}
+static const struct library_run runs[] = {{
+"""
+    out += "".join(text.row("\tRUN", e.name, which[e.name]) + ",\n" for e in entries)
     return out + f"""}};
+#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {{
-	return library_serve(w, r, &{family}_plain, runs[r->header.op - {first}]);
+	return library_serve(w, r, &{family}_plain, &runs[r->header.op - {first}]);
 }}
 
 """

@@ -364,8 +364,8 @@ def serve_source(api, family):
         text.includes(*(f"{family}_{n}.h" for n in ("library", "ops", "wire")))) + "\n"
     out += glue(api, family)
     out += "".join(serve_one(api, e) for e in every if is_framed(e) and not e.hand("agent"))
-    out += "".join(items.serve_one(api, e) for e in sent if not e.hand("agent"))
-    out += items.runs(family, sent, first) if sent else ""
+    served, which = items.serve_all(api, sent)
+    out += served + (items.runs(family, sent, which, first) if sent else "")
     out += "static const struct serve_entry entries[] = {\n"
     out += "".join(items.row(api, e, first) if e in sent else row(e, first) for e in every)
     return out + "};\n\n" + library.finder(family, first)

@@ -373,11 +373,12 @@ static bool library_open(struct library_frame *f, const struct library_body *bod
 	return true;
 }
 
-CUresult library_serve(
-	struct worker *w, struct request *r, const struct plain_library *of, library_run run)
+CUresult library_serve(struct worker *w, struct request *r, const struct plain_library *of,
+	const struct library_run *run)
 {
 	const struct library_body *body = (const void *)r->body;
-	struct library_frame f = {.w = w, .r = r, .of = of, .answer = (void *)r->answer};
+	struct library_frame f = {
+		.w = w, .r = r, .of = of, .name = run->name, .answer = (void *)r->answer};
 	int status;
 
 	if (LIBRARY_VARYING_FROM(body->key_words) > r->header.body ||
@@ -391,7 +392,8 @@ CUresult library_serve(
 	f.varying_end = r->body + r->header.body;
 	f.present = body->present;
 
-	status = run(&f);
+	memcpy(&f.function, (const char *)f.library + run->function, sizeof(f.function));
+	status = run->run(&f);
 	status = f.stopped ? f.status : of->numbered ? of->numbered(f.library, status) : status;
 	while (each_used)
 		free(each_room[--each_used]);

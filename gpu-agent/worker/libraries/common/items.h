@@ -19,7 +19,9 @@ struct library_frame {
 	struct worker *w;
 	struct request *r;
 	const struct plain_library *of;
-	const void *library; /* its functions, a struct FAMILY_library */
+	const void *library;	/* its functions, a struct FAMILY_library */
+	void (*function)(void); /* the one that is called; NULL: the library lacks it */
+	const char *name;	/* its name */
 	void *handle;
 	CUstream stream;  /* where the call names one */
 	int32_t mode;	  /* the pointer mode of the descriptor that has one */
@@ -44,12 +46,16 @@ struct library_frame {
 	uint32_t list_each;
 };
 
-/* Calls the library with what it gets from the frame; the library's status. */
-typedef int (*library_run)(struct library_frame *f);
+struct library_run {
+	/* Calls the library with what it gets from the frame; the library's status. */
+	int (*run)(struct library_frame *f);
+	size_t function; /* its place in struct FAMILY_library */
+	const char *name;
+};
 
 /* Serves a call of `of` by RUN. */
-CUresult library_serve(
-	struct worker *w, struct request *r, const struct plain_library *of, library_run run);
+CUresult library_serve(struct worker *w, struct request *r, const struct plain_library *of,
+	const struct library_run *run);
 
 uint32_t library_get_int(struct library_frame *f);
 uint64_t library_get_long(struct library_frame *f);
