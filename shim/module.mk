@@ -41,8 +41,10 @@ FRONT12_OBJS := $(FRONT_COMMON:%.c=$(OBJ)/shim/%.o)
 FRONT13_OBJS := $(FRONT12_OBJS)
 FRONT12_NAMES :=
 FRONT13_NAMES :=
-SHIM_FRONTS := $(filter-out shim/generated/%,$(wildcard shim/*/*.mk shim/libraries/*/*.mk))
+SHIM_FRONTS := $(filter-out shim/generated/%,$(wildcard shim/*/*.mk))
 include $(SHIM_FRONTS)
+# What says which fronts there are, and in which order.
+SHIM_ORDER := shim/module.mk $(SHIM_FRONTS) $(wildcard shim/generated/*.mk)
 
 $(OBJ)/preload-stub/%.so: shim/module.mk | $(CACHE)/.complete
 	$(call say,LD,$@)
@@ -143,7 +145,7 @@ $(OBJ)/link/%: shim/front.py
 VCUDA_NEEDS := $(FRONT13_LIB) $(CUDA_LIB) $(FRONT12_LIB) $(NVML_LIB) \
 	$(filter-out $(call holder_of,libcudart.so.13),$(FRONT_HOLDERS))
 
-$(LIB)/libvcuda.so: $(call stub,$(VCUDA_NEEDS)) shim/libvcuda.map shim/holder.ld shim/module.mk \
+$(LIB)/libvcuda.so: $(call stub,$(VCUDA_NEEDS)) shim/libvcuda.map shim/holder.ld $(SHIM_ORDER) \
 		| $(VCUDA_NEEDS)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
@@ -156,7 +158,14 @@ PRELOADED := $(UTILITIES_LIB) $(LIB)/libvcuda.so $(CUDA_LIB) $(FRONT12_LIB) $(FR
 	$(NVML_LIB) $(filter-out $(foreach abi,12 13,$(call holder_of,libcudart.so.$(abi))), \
 	$(FRONT_HOLDERS))
 
-$(LIB)/preload.list: shim/module.mk $(SHIM_FRONTS) | $(PRELOADED)
+$(LIB)/preload.list: $(SHIM_ORDER) | $(PRELOADED)
 	$(Q)printf '%s\n' $(notdir $(PRELOADED)) >$@
+
+# The chart has a copy of it.
+.PHONY: check-preload
+check: check-preload
+check-preload:
+	$(Q)printf '%s\n' $(notdir $(PRELOADED)) | diff deploy/helm/vcuda/files/preload - || \
+		{ echo "deploy/helm/vcuda/files/preload is not the order of the fronts: make policies" >&2; exit 1; }
 
 all: $(LIB)/libvcuda.so $(LIB)/preload.list
