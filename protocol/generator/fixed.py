@@ -3,6 +3,7 @@
 item's place in the key or in the varying part is known here, so the stub lays the body out as it is declared,
 and the serve function checks each part once.
 """
+import re
 from dataclasses import dataclass, field
 
 from . import library, text
@@ -24,11 +25,32 @@ class Layout:
     outs: int = 0
 
 
+@dataclass(frozen=True)
+class Sum:
+    """A number of words, and how often it has those of a type that is not known here."""
+    known: int
+    types: tuple = ()
+
+    def __radd__(self, known):
+        return self + known
+
+    def __add__(self, more):
+        more = more if isinstance(more, Sum) else Sum(more)
+        return Sum(self.known + more.known, self.types + more.types)
+
+    def __str__(self):
+        times = {t: self.types.count(t) for t in self.types}
+        terms = [f"{n} * LIBRARY_WORDS({t})" if n > 1 else f"LIBRARY_WORDS({t})" for t, n in times.items()]
+        return " + ".join(terms + ([str(self.known)] if self.known else []))
+
+
 def words(param):
     """64-bit words that a scalar takes at most: one whose size is an expression has 16 bytes at most, or is the
     parameter of a modified rotation."""
     if param.size.isdigit():
         return (int(param.size) + 7) // 8
+    if match := re.fullmatch(r"sizeof\((\S+)\)", param.size):
+        return Sum(0, (match[1],))
     return 5 if param.size.endswith("* 5") else 2
 
 
@@ -70,18 +92,21 @@ def key_item(api, entry, p):
 def body(api, entry, places):
     """The declaration of a stub's body with all that goes by value in it."""
     key = [key_item(api, entry, p) for p in entry.params if p.name in places.key]
-    varying = [f"[{places.varying[p.name]}] = " +
-               (f"(uint64_t)(uintptr_t){p.name}" if p.mark == "device" else p.name)
-               for p in entry.params if p.mark in ("device", "varying")]
-    init = [f".head.key_words = {places.keys}"]
-    for name, values in (("key", key), ("varying", varying)):
-        if values:
-            init += [f".{name} = {{" + values[0]] + values[1:]
-            init[-1] += "}"
+    varying, next_at = [], "0"
+    for p in entry.params:
+        if p.mark in ("device", "varying"):
+            at = places.varying[p.name]
+            value = f"(uint64_t)(uintptr_t){p.name}" if p.mark == "device" else p.name
+            varying.append(value if str(at) == next_at else f"[{at}] = {value}")
+            next_at = str(at + 1)
+    parts = [("", [f".head.key_words = {places.keys}"], ",")]
+    parts += [(f".{name} = {{", values, "},") for name, values in (("key", key), ("varying", varying)) if values]
+    init = [head + ", ".join(values) + end[:-1] for head, values, end in parts]
     out = f"\tLIBRARY_BODY({places.keys}, {places.varied}) body = {{"
     if text.columns(out + ", ".join(init) + "};") <= text.WIDTH:
         return out + ", ".join(init) + "};\n"
-    return out + "\n" + text.wrap("\t\t", init, ",", "\t\t") + "\n\t};\n"
+    lines = [text.wrap("\t\t" + head, values, end, "\t\t\t") for head, values, end in parts]
+    return "\n".join([out, *lines]) + "\n\t};\n"
 
 
 def puts(entry, places):

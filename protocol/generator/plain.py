@@ -5,7 +5,7 @@
 
 What makes or destroys a handle has a struct of its own: struct library_state, what goes by value, the major.
 """
-from . import items, library, text
+from . import items, library, shapes, text
 from .agent import library_flags
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
@@ -176,14 +176,21 @@ def local_stub(entry):
     return out + f"\n\n\tif (!status)\n\t\t*{other.name} = {cast}value;\n\treturn status;\n}}\n"
 
 
+def render(api, e, wide):
+    """The stub of what crosses, or of its _64 form."""
+    return library.wide_stub(e) if wide else stub(api, e) if is_framed(e) else items.stub(api, e)
+
+
+def crosses(e):
+    return e.op and not e.hand("shim") and not library.is_made(e) and e.verb != "refused"
+
+
 def stub_of(api, e, name):
     wide = name != e.name
     if library.is_made(e):
         return "\n" + local_stub(e)
-    if e.op and not e.hand("shim"):
-        made = library.wide_stub(e) if wide else stub(api, e) if is_framed(e) else \
-            items.stub(api, e)
-        return f"\n/* {e.verb} {e.op} */\n" + made
+    if crosses(e):
+        return f"\n/* {e.verb} {e.op} */\n" + render(api, e, wide)
     told = "program" in e.library.hooks and e.result.endswith("Status_t")
     return text.row("STUB_TOLD" if told else "STUB", e.family if told else "library", e.result, name,
                     f"hand_{e.name}",
@@ -198,6 +205,23 @@ def refused_function(family, entries):
     return f"\n#define {family}_refused(call, name, why) front_refused(&{family}_front, call, name, why)\n"
 
 
+def exported(api, family):
+    """[(majors, stub)] of what is served."""
+    every = [(e, n) for e, n in library.wide_exported(api.of(family))
+             if e.verb != "refused" and not (n != e.name and library.narrows(e))]
+    shared = {wide: shapes.group(api, [e for e, n in every if crosses(e) and (n != e.name) == wide],
+                                 lambda e, wide=wide: render(api, e, wide)) for wide in (False, True)}
+    out = []
+    for e, n in every:
+        wide = n != e.name
+        shape = shared[wide].get(e.name)
+        made = shapes.row(shape, e, wide) if shape else stub_of(api, e, n)
+        if shape and e is shape.entries[0]:
+            made = f"\n/* {e.verb} */\n" + shapes.macro(shape, render(api, shapes.first(shape), wide), wide) + made
+        out.append((abis(e) if abis(e) != list(e.majors) else (0, 0), made))
+    return out
+
+
 def stubs(api, family):
     out = text.head(
         f"The functions that {library.stem(api, family)} exports, compiled for each major, over\n"
@@ -207,13 +231,10 @@ def stubs(api, family):
             ['"protocol/libraries/items.h"', '"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
              '"shim/libraries/common/stub.h"'] +
             ([f'"shim/libraries/{family}/{family}.h"'] if has_descriptors(api, family) else [])))
-    every = library.wide_exported(api.of(family))
-    out += "\n" + front(api, family) + text.by_major(
-        [(abis(e) if abis(e) != list(e.majors) else (0, 0), stub_of(api, e, n)) for e, n in every
-         if e.verb != "refused" and not (n != e.name and library.narrows(e))])
-    return out + library.wide_rows(api, family) + refused_function(family, api.of(family)) + \
-        text.refusals([(e, n) for e, n in every if e.verb == "refused"],
-                      lambda e, n: text.row("REFUSED", family, e.result, n) + "\n")
+    out += "\n" + front(api, family) + text.by_major(exported(api, family))
+    return out + library.wide_rows(api, family) + refused_function(family, api.of(family)) + text.refusals(
+        [(e, n) for e, n in library.wide_exported(api.of(family)) if e.verb == "refused"],
+        lambda e, n: text.row("REFUSED", family, e.result, n) + "\n")
 
 
 def function(result, name, params, body):

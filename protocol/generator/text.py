@@ -56,6 +56,25 @@ def row(macro, *items):
                      for one in lines + [line])
 
 
+def broken(line, width):
+    """LINE, and where it is too long its rest behind two more tabs."""
+    out, indent = [], re.match(r"\t*", line)[0] + "\t\t"
+    while columns(line) > width:
+        gaps = [i for i, c in enumerate(line) if c == " " and columns(line[:i]) <= width]
+        at = max([i for i in gaps if line[i - 1] == ","] or gaps)
+        out.append(line[:at])
+        line = indent + line[at + 1:]
+    return out + [line]
+
+
+def macro(head, body):
+    """#define HEAD BODY, which is indented."""
+    lines = [f"#define {head}"]
+    for line in re.sub(r",\n\t+(?![\t.}])", ", ", body).split("\n"):
+        lines += broken("\t" + line if line else "", WIDTH - 2)
+    return "\n".join(lines).replace("\n", " \\\n").replace("\n \\", "\n\\") + "\n"
+
+
 def grouped(items):
     """A parameter or argument list."""
     return "(" + ", ".join(items) + ")"

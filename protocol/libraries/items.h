@@ -79,6 +79,8 @@ static inline uint8_t library_alignment(uint64_t address)
 		uint32_t key[((KEY_WORDS) + 1) / 2 * 2];                                       \
 		uint64_t varying[VARYING_WORDS];                                               \
 	}
+/* Words of a scalar of that type in the varying part. */
+#define LIBRARY_WORDS(TYPE) ((sizeof(TYPE) + 7) / 8)
 #define LIBRARY_KEY_TO(WORDS) (sizeof(struct library_body) + 4 * (WORDS))
 /* An answer with so many words. */
 #define LIBRARY_RESULTS(WORDS)                                                                 \

@@ -298,7 +298,8 @@ STUB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(
 {
 	struct library_call call;
 	LIBRARY_BODY(0, 1) body = {
-		.head.key_words = 0, .varying = {[0] = (uint64_t)(uintptr_t)mantissaBitCount},
+		.head.key_words = 0,
+		.varying = {(uint64_t)(uintptr_t)mantissaBitCount},
 	};
 
 	vcuda_library_begin(&call, &cublas_front,
@@ -377,9 +378,10 @@ STUB_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 3) body = {
-		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)resultType, (uint32_t)executionType},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
+		.head.key_words = 5,
+		.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx, (uint32_t)resultType,
+			(uint32_t)executionType},
+		.varying = {(uint64_t)(uintptr_t)x},
 	};
 	LIBRARY_RESULTS(2) reply;
 	int status;
@@ -392,259 +394,91 @@ STUB_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void
 	return status;
 }
 
-/* learned 1281 */
-STUB_EXPORT cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x,
-		int incx, float *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
+/* learned */
+#define LIKE_cublasSnrm2_v2(name, TYPE, OTHER) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
+			OTHER *result) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(2, LIBRARY_WORDS(OTHER) + 1) body = { \
+			.head.key_words = 2, \
+			.key = {(uint32_t)n, (uint32_t)incx}, \
+			.varying = {(uint64_t)(uintptr_t)x}, \
+		}; \
+		LIBRARY_RESULTS(LIBRARY_WORDS(OTHER)) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_result(&call, &body.varying[1], result); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(2), &reply, sizeof(reply)); \
+		vcuda_library_copy_result(&call, result, &reply.out[0], sizeof(OTHER)); \
+		return status; \
+	}
+LIKE_cublasSnrm2_v2(cublasSnrm2_v2, float, float)
+LIKE_cublasSnrm2_v2(cublasDnrm2_v2, double, double)
+LIKE_cublasSnrm2_v2(cublasScnrm2_v2, cuComplex, float)
+LIKE_cublasSnrm2_v2(cublasDznrm2_v2, cuDoubleComplex, double)
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSnrm2_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasSnrm2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
+/* learned */
+#define LIKE_cublasDotEx(name) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const void *x, \
+			cudaDataType xType, int incx, const void *y, cudaDataType yType, \
+			int incy, void *result, cudaDataType resultType, \
+			cudaDataType executionType) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 4) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx, (uint32_t)yType, \
+					(uint32_t)incy, (uint32_t)resultType, \
+					(uint32_t)executionType}, \
+			.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y}, \
+		}; \
+		LIBRARY_RESULTS(2) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_result(&call, &body.varying[2], result); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), &reply, sizeof(reply)); \
+		vcuda_library_copy_result(&call, result, &reply.out[0], \
+				cublas_data_bytes(resultType)); \
+		return status; \
+	}
+LIKE_cublasDotEx(cublasDotEx)
+LIKE_cublasDotEx(cublasDotcEx)
 
-/* learned 1282 */
-STUB_EXPORT cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x,
-		int incx, double *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDnrm2_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasDnrm2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
-	return status;
-}
-
-/* learned 1283 */
-STUB_EXPORT cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x,
-		int incx, float *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasScnrm2_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasScnrm2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1284 */
-STUB_EXPORT cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *x, int incx, double *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDznrm2_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasDznrm2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
-	return status;
-}
-
-/* learned 1285 */
-STUB_EXPORT cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x,
-		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
-		void *result, cudaDataType resultType, cudaDataType executionType)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 4) body = {
-		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)yType, (uint32_t)incy, (uint32_t)resultType, (uint32_t)executionType},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(2) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDotEx, handle, &body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasDotEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
-	return status;
-}
-
-/* learned 1286 */
-STUB_EXPORT cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x,
-		cudaDataType xType, int incx, const void *y, cudaDataType yType, int incy,
-		void *result, cudaDataType resultType, cudaDataType executionType)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 4) body = {
-		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)yType, (uint32_t)incy, (uint32_t)resultType, (uint32_t)executionType},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(2) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDotcEx, handle, &body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasDotcEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
-	return status;
-}
-
-/* learned 1287 */
-STUB_EXPORT cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		const float *y, int incy, float *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSdot_v2, handle, &body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasSdot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1288 */
-STUB_EXPORT cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x,
-		int incx, const double *y, int incy, double *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDdot_v2, handle, &body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasDdot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
-	return status;
-}
-
-/* learned 1289 */
-STUB_EXPORT cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x,
-		int incx, const cuComplex *y, int incy, cuComplex *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdotu_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasCdotu_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
-	return status;
-}
-
-/* learned 1290 */
-STUB_EXPORT cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x,
-		int incx, const cuComplex *y, int incy, cuComplex *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdotc_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasCdotc_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
-	return status;
-}
-
-/* learned 1291 */
-STUB_EXPORT cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(2) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdotu_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasZdotu_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 16);
-	return status;
-}
-
-/* learned 1292 */
-STUB_EXPORT cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-	LIBRARY_RESULTS(2) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdotc_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[2], result);
-	status = vcuda_library_send(&call, OP_cublasZdotc_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 16);
-	return status;
-}
+/* learned */
+#define LIKE_cublasSdot_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
+			const TYPE *y, int incy, TYPE *result) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy}, \
+			.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y}, \
+		}; \
+		LIBRARY_RESULTS(LIBRARY_WORDS(TYPE)) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_result(&call, &body.varying[2], result); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), &reply, sizeof(reply)); \
+		vcuda_library_copy_result(&call, result, &reply.out[0], sizeof(TYPE)); \
+		return status; \
+	}
+LIKE_cublasSdot_v2(cublasSdot_v2, float)
+LIKE_cublasSdot_v2(cublasDdot_v2, double)
+LIKE_cublasSdot_v2(cublasCdotu_v2, cuComplex)
+LIKE_cublasSdot_v2(cublasCdotc_v2, cuComplex)
+LIKE_cublasSdot_v2(cublasZdotu_v2, cuDoubleComplex)
+LIKE_cublasSdot_v2(cublasZdotc_v2, cuDoubleComplex)
 
 /* learned 1293 */
 STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
@@ -653,8 +487,9 @@ STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 3) body = {
-		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)alphaType, (uint32_t)xType,
-		(uint32_t)incx, (uint32_t)executionType},
+		.head.key_words = 5,
+		.key = {(uint32_t)n, (uint32_t)alphaType, (uint32_t)xType, (uint32_t)incx,
+			(uint32_t)executionType},
 		.varying = {[2] = (uint64_t)(uintptr_t)x},
 	};
 
@@ -664,107 +499,30 @@ STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void
 		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
-/* learned 1294 */
-STUB_EXPORT cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha,
-		float *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSscal_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasSscal_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
-
-/* learned 1295 */
-STUB_EXPORT cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha,
-		double *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDscal_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDscal_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
-
-/* learned 1296 */
-STUB_EXPORT cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCscal_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCscal_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
-
-/* learned 1297 */
-STUB_EXPORT cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha,
-		cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsscal_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasCsscal_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
-
-/* learned 1298 */
-STUB_EXPORT cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *alpha, cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 3) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[2] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZscal_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZscal_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
-
-/* learned 1299 */
-STUB_EXPORT cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
-		cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdscal_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasZdscal_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
+/* learned */
+#define LIKE_cublasSscal_v2(name, TYPE, OTHER) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *alpha, \
+			OTHER *x, int incx) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(2, LIBRARY_WORDS(TYPE) + 1) body = { \
+			.head.key_words = 2, \
+			.key = {(uint32_t)n, (uint32_t)incx}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)x}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(2), NULL, 0); \
+	}
+LIKE_cublasSscal_v2(cublasSscal_v2, float, float)
+LIKE_cublasSscal_v2(cublasDscal_v2, double, double)
+LIKE_cublasSscal_v2(cublasCscal_v2, cuComplex, cuComplex)
+LIKE_cublasSscal_v2(cublasCsscal_v2, float, cuComplex)
+LIKE_cublasSscal_v2(cublasZscal_v2, cuDoubleComplex, cuDoubleComplex)
+LIKE_cublasSscal_v2(cublasZdscal_v2, double, cuDoubleComplex)
 
 /* learned 1300 */
 STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
@@ -773,9 +531,10 @@ STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void
 {
 	struct library_call call;
 	LIBRARY_BODY(7, 4) body = {
-		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)alphaType, (uint32_t)xType,
-		(uint32_t)incx, (uint32_t)yType, (uint32_t)incy, (uint32_t)executiontype},
-		.varying = {[2] = (uint64_t)(uintptr_t)x, [3] = (uint64_t)(uintptr_t)y},
+		.head.key_words = 7,
+		.key = {(uint32_t)n, (uint32_t)alphaType, (uint32_t)xType, (uint32_t)incx,
+			(uint32_t)yType, (uint32_t)incy, (uint32_t)executiontype},
+		.varying = {[2] = (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasAxpyEx, handle, &body.head.state);
@@ -784,74 +543,29 @@ STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void
 		LIBRARY_KEY_TO(7), NULL, 0);
 }
 
-/* learned 1301 */
-STUB_EXPORT cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha,
-		const float *x, int incx, float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSaxpy_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasSaxpy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1302 */
-STUB_EXPORT cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
-		const double *x, int incx, double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDaxpy_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDaxpy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1303 */
-STUB_EXPORT cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCaxpy_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCaxpy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1304 */
-STUB_EXPORT cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[2] = (uint64_t)(uintptr_t)x, [3] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZaxpy_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZaxpy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
+/* learned */
+#define LIKE_cublasSaxpy_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *alpha, \
+			const TYPE *x, int incx, TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)x, \
+					(uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasSaxpy_v2(cublasSaxpy_v2, float)
+LIKE_cublasSaxpy_v2(cublasDaxpy_v2, double)
+LIKE_cublasSaxpy_v2(cublasCaxpy_v2, cuComplex)
+LIKE_cublasSaxpy_v2(cublasZaxpy_v2, cuDoubleComplex)
 
 /* learned 1305 */
 STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x,
@@ -859,9 +573,10 @@ STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)yType, (uint32_t)incy}, .varying = {[0] = (uint64_t)(uintptr_t)x,
-		[1] = (uint64_t)(uintptr_t)y},
+		.head.key_words = 5,
+		.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx, (uint32_t)yType,
+			(uint32_t)incy},
+		.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasCopyEx, handle, &body.head.state);
@@ -869,133 +584,49 @@ STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void
 		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
-/* learned 1306 */
-STUB_EXPORT cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x,
-		int incx, float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
+/* learned */
+#define LIKE_cublasScopy_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
+			TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy}, \
+			.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasScopy_v2(cublasScopy_v2, float)
+LIKE_cublasScopy_v2(cublasDcopy_v2, double)
+LIKE_cublasScopy_v2(cublasCcopy_v2, cuComplex)
+LIKE_cublasScopy_v2(cublasZcopy_v2, cuDoubleComplex)
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasScopy_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasScopy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1307 */
-STUB_EXPORT cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x,
-		int incx, double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDcopy_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDcopy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1308 */
-STUB_EXPORT cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x,
-		int incx, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCcopy_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCcopy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1309 */
-STUB_EXPORT cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZcopy_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZcopy_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1310 */
-STUB_EXPORT cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx,
-		float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSswap_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasSswap_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1311 */
-STUB_EXPORT cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx,
-		double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDswap_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDswap_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1312 */
-STUB_EXPORT cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCswap_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCswap_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1313 */
-STUB_EXPORT cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
-		int incx, cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZswap_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZswap_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
+/* learned */
+#define LIKE_cublasSswap_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, TYPE *x, int incx, \
+			TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy}, \
+			.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasSswap_v2(cublasSswap_v2, float)
+LIKE_cublasSswap_v2(cublasDswap_v2, double)
+LIKE_cublasSswap_v2(cublasCswap_v2, cuComplex)
+LIKE_cublasSswap_v2(cublasZswap_v2, cuDoubleComplex)
 
 /* learned 1314 */
 STUB_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
@@ -1003,9 +634,10 @@ STUB_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)yType, (uint32_t)incy}, .varying = {[0] = (uint64_t)(uintptr_t)x,
-		[1] = (uint64_t)(uintptr_t)y},
+		.head.key_words = 5,
+		.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx, (uint32_t)yType,
+			(uint32_t)incy},
+		.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSwapEx, handle, &body.head.state);
@@ -1013,383 +645,109 @@ STUB_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 		LIBRARY_KEY_TO(5), NULL, 0);
 }
 
-/* learned 1315 */
-STUB_EXPORT cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x,
-		int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
+/* learned */
+#define LIKE_cublasIsamax_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
+			int *result) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(2, 2) body = { \
+			.head.key_words = 2, \
+			.key = {(uint32_t)n, (uint32_t)incx}, \
+			.varying = {(uint64_t)(uintptr_t)x}, \
+		}; \
+		LIBRARY_RESULTS(1) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_result(&call, &body.varying[1], result); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(2), &reply, sizeof(reply)); \
+		vcuda_library_copy_result(&call, result, &reply.out[0], 4); \
+		return status; \
+	}
+LIKE_cublasIsamax_v2(cublasIsamax_v2, float)
 
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIsamax_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIsamax_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
+/* learned */
+#define LIKE_cublasIsamax_v2_64(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name##_64(cublasHandle_t handle, int64_t n, const TYPE *x, \
+			int64_t incx, int64_t *result) \
+	{ \
+		int narrow = 0; \
+		cublasStatus_t status; \
+\
+		if (!result) \
+			return CUBLAS_STATUS_INVALID_VALUE; \
+		if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, \
+				handle)) \
+			return CUBLAS_STATUS_NOT_SUPPORTED; \
+		status = name(handle, (int)n, x, (int)incx, &narrow); \
+		if (!status) \
+			*result = narrow; \
+		return status; \
+	}
+LIKE_cublasIsamax_v2_64(cublasIsamax_v2, float)
+LIKE_cublasIsamax_v2(cublasIdamax_v2, double)
+LIKE_cublasIsamax_v2_64(cublasIdamax_v2, double)
+LIKE_cublasIsamax_v2(cublasIcamax_v2, cuComplex)
+LIKE_cublasIsamax_v2_64(cublasIcamax_v2, cuComplex)
+LIKE_cublasIsamax_v2(cublasIzamax_v2, cuDoubleComplex)
+LIKE_cublasIsamax_v2_64(cublasIzamax_v2, cuDoubleComplex)
 
-/* learned 1315 */
-STUB_EXPORT cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
+/* learned */
+#define LIKE_cublasIamaxEx(name) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const void *x, \
+			cudaDataType xType, int incx, int *result) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx}, \
+			.varying = {(uint64_t)(uintptr_t)x}, \
+		}; \
+		LIBRARY_RESULTS(1) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_result(&call, &body.varying[1], result); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), &reply, sizeof(reply)); \
+		vcuda_library_copy_result(&call, result, &reply.out[0], 4); \
+		return status; \
+	}
+LIKE_cublasIamaxEx(cublasIamaxEx)
 
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIsamax_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1316 */
-STUB_EXPORT cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x,
-		int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIdamax_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIdamax_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1316 */
-STUB_EXPORT cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIdamax_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1317 */
-STUB_EXPORT cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x,
-		int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIcamax_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIcamax_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1317 */
-STUB_EXPORT cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n,
-		const cuComplex *x, int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIcamax_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1318 */
-STUB_EXPORT cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *x, int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIzamax_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIzamax_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1318 */
-STUB_EXPORT cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n,
-		const cuDoubleComplex *x, int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIzamax_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1319 */
-STUB_EXPORT cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x,
-		cudaDataType xType, int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIamaxEx, handle, &body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIamaxEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1319 */
-STUB_EXPORT cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIamaxEx(handle, (int)n, x, xType, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1320 */
-STUB_EXPORT cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x,
-		int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIsamin_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIsamin_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1320 */
-STUB_EXPORT cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIsamin_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1321 */
-STUB_EXPORT cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x,
-		int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIdamin_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIdamin_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1321 */
-STUB_EXPORT cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIdamin_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1322 */
-STUB_EXPORT cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x,
-		int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIcamin_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIcamin_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1322 */
-STUB_EXPORT cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n,
-		const cuComplex *x, int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIcamin_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1323 */
-STUB_EXPORT cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *x, int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIzamin_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIzamin_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1323 */
-STUB_EXPORT cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n,
-		const cuDoubleComplex *x, int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIzamin_v2(handle, (int)n, x, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
-
-/* learned 1324 */
-STUB_EXPORT cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x,
-		cudaDataType xType, int incx, int *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasIaminEx, handle, &body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasIaminEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1324 */
-STUB_EXPORT cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result)
-{
-	int narrow = 0;
-	cublasStatus_t status;
-
-	if (!result)
-		return CUBLAS_STATUS_INVALID_VALUE;
-	if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, handle))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	status = cublasIaminEx(handle, (int)n, x, xType, (int)incx, &narrow);
-	if (!status)
-		*result = narrow;
-	return status;
-}
+/* learned */
+#define LIKE_cublasIamaxEx_64(name) \
+	STUB_EXPORT cublasStatus_t name##_64(cublasHandle_t handle, int64_t n, const void *x, \
+			cudaDataType xType, int64_t incx, int64_t *result) \
+	{ \
+		int narrow = 0; \
+		cublasStatus_t status; \
+\
+		if (!result) \
+			return CUBLAS_STATUS_INVALID_VALUE; \
+		if (n != (int)n || incx != (int)incx || vcuda_library_on_device(&cublas_front, \
+				handle)) \
+			return CUBLAS_STATUS_NOT_SUPPORTED; \
+		status = name(handle, (int)n, x, xType, (int)incx, &narrow); \
+		if (!status) \
+			*result = narrow; \
+		return status; \
+	}
+LIKE_cublasIamaxEx_64(cublasIamaxEx)
+LIKE_cublasIsamax_v2(cublasIsamin_v2, float)
+LIKE_cublasIsamax_v2_64(cublasIsamin_v2, float)
+LIKE_cublasIsamax_v2(cublasIdamin_v2, double)
+LIKE_cublasIsamax_v2_64(cublasIdamin_v2, double)
+LIKE_cublasIsamax_v2(cublasIcamin_v2, cuComplex)
+LIKE_cublasIsamax_v2_64(cublasIcamin_v2, cuComplex)
+LIKE_cublasIsamax_v2(cublasIzamin_v2, cuDoubleComplex)
+LIKE_cublasIsamax_v2_64(cublasIzamin_v2, cuDoubleComplex)
+LIKE_cublasIamaxEx(cublasIaminEx)
+LIKE_cublasIamaxEx_64(cublasIaminEx)
 
 /* learned 1325 */
 STUB_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x,
@@ -1398,9 +756,10 @@ STUB_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 3) body = {
-		.head.key_words = 5, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)resultType, (uint32_t)executiontype},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
+		.head.key_words = 5,
+		.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx, (uint32_t)resultType,
+			(uint32_t)executiontype},
+		.varying = {(uint64_t)(uintptr_t)x},
 	};
 	LIBRARY_RESULTS(2) reply;
 	int status;
@@ -1412,195 +771,37 @@ STUB_EXPORT cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void
 	vcuda_library_copy_result(&call, result, &reply.out[0], cublas_data_bytes(resultType));
 	return status;
 }
+LIKE_cublasSnrm2_v2(cublasSasum_v2, float, float)
+LIKE_cublasSnrm2_v2(cublasDasum_v2, double, double)
+LIKE_cublasSnrm2_v2(cublasScasum_v2, cuComplex, float)
+LIKE_cublasSnrm2_v2(cublasDzasum_v2, cuDoubleComplex, double)
 
-/* learned 1326 */
-STUB_EXPORT cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x,
-		int incx, float *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSasum_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasSasum_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1327 */
-STUB_EXPORT cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x,
-		int incx, double *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDasum_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasDasum_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
-	return status;
-}
-
-/* learned 1328 */
-STUB_EXPORT cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x,
-		int incx, float *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasScasum_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasScasum_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 4);
-	return status;
-}
-
-/* learned 1329 */
-STUB_EXPORT cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n,
-		const cuDoubleComplex *x, int incx, double *result)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 2) body = {
-		.head.key_words = 2, .key = {(uint32_t)n, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)x},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDzasum_v2, handle,
-		&body.head.state);
-	vcuda_library_result(&call, &body.varying[1], result);
-	status = vcuda_library_send(&call, OP_cublasDzasum_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, result, &reply.out[0], 8);
-	return status;
-}
-
-/* learned 1330 */
-STUB_EXPORT cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx,
-		float *y, int incy, const float *c, const float *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrot_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[2], c, 4);
-	vcuda_library_scalar(&call, &body.varying[3], s, 4);
-	return vcuda_library_send(&call, OP_cublasSrot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1331 */
-STUB_EXPORT cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx,
-		double *y, int incy, const double *c, const double *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrot_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[2], c, 8);
-	vcuda_library_scalar(&call, &body.varying[3], s, 8);
-	return vcuda_library_send(&call, OP_cublasDrot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1332 */
-STUB_EXPORT cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy, const float *c, const cuComplex *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCrot_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[2], c, 4);
-	vcuda_library_scalar(&call, &body.varying[3], s, 8);
-	return vcuda_library_send(&call, OP_cublasCrot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1333 */
-STUB_EXPORT cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy, const float *c, const float *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsrot_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[2], c, 4);
-	vcuda_library_scalar(&call, &body.varying[3], s, 4);
-	return vcuda_library_send(&call, OP_cublasCsrot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1334 */
-STUB_EXPORT cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
-		int incx, cuDoubleComplex *y, int incy, const double *c,
-		const cuDoubleComplex *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 5) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZrot_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[2], c, 8);
-	vcuda_library_scalar(&call, &body.varying[3], s, 16);
-	return vcuda_library_send(&call, OP_cublasZrot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1335 */
-STUB_EXPORT cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x,
-		int incx, cuDoubleComplex *y, int incy, const double *c, const double *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 4) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdrot_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[2], c, 8);
-	vcuda_library_scalar(&call, &body.varying[3], s, 8);
-	return vcuda_library_send(&call, OP_cublasZdrot_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
+/* learned */
+#define LIKE_cublasSrot_v2(name, TYPE, OTHER, THIRD) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, TYPE *x, int incx, \
+			TYPE *y, int incy, const OTHER *c, const THIRD *s) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, LIBRARY_WORDS(OTHER) + LIBRARY_WORDS(THIRD) + 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy}, \
+			.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[2], c, sizeof(OTHER)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(OTHER) + 2], s, \
+				sizeof(THIRD)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasSrot_v2(cublasSrot_v2, float, float, float)
+LIKE_cublasSrot_v2(cublasDrot_v2, double, double, double)
+LIKE_cublasSrot_v2(cublasCrot_v2, cuComplex, float, cuComplex)
+LIKE_cublasSrot_v2(cublasCsrot_v2, cuComplex, float, float)
+LIKE_cublasSrot_v2(cublasZrot_v2, cuDoubleComplex, double, cuDoubleComplex)
+LIKE_cublasSrot_v2(cublasZdrot_v2, cuDoubleComplex, double, double)
 
 /* learned 1336 */
 STUB_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
@@ -1609,9 +810,10 @@ STUB_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 {
 	struct library_call call;
 	LIBRARY_BODY(7, 6) body = {
-		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)yType, (uint32_t)incy, (uint32_t)csType, (uint32_t)executiontype},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
+		.head.key_words = 7,
+		.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx, (uint32_t)yType,
+			(uint32_t)incy, (uint32_t)csType, (uint32_t)executiontype},
+		.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotEx, handle, &body.head.state);
@@ -1621,101 +823,44 @@ STUB_EXPORT cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x,
 		NULL, 0);
 }
 
-/* learned 1337 */
-STUB_EXPORT cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c,
-		float *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(0, 4) body = {.head.key_words = 0};
-	LIBRARY_RESULTS(4) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotg_v2, handle,
-		&body.head.state);
-	vcuda_library_inout(&call, &body.varying[0], a, 4);
-	vcuda_library_inout(&call, &body.varying[1], b, 4);
-	vcuda_library_inout(&call, &body.varying[2], c, 4);
-	vcuda_library_inout(&call, &body.varying[3], s, 4);
-	status = vcuda_library_send(&call, OP_cublasSrotg_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, a, &reply.out[0], 4);
-	vcuda_library_copy_result(&call, b, &reply.out[1], 4);
-	vcuda_library_copy_result(&call, c, &reply.out[2], 4);
-	vcuda_library_copy_result(&call, s, &reply.out[3], 4);
-	return status;
-}
-
-/* learned 1338 */
-STUB_EXPORT cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b,
-		double *c, double *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(0, 4) body = {.head.key_words = 0};
-	LIBRARY_RESULTS(4) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotg_v2, handle,
-		&body.head.state);
-	vcuda_library_inout(&call, &body.varying[0], a, 8);
-	vcuda_library_inout(&call, &body.varying[1], b, 8);
-	vcuda_library_inout(&call, &body.varying[2], c, 8);
-	vcuda_library_inout(&call, &body.varying[3], s, 8);
-	status = vcuda_library_send(&call, OP_cublasDrotg_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, a, &reply.out[0], 8);
-	vcuda_library_copy_result(&call, b, &reply.out[1], 8);
-	vcuda_library_copy_result(&call, c, &reply.out[2], 8);
-	vcuda_library_copy_result(&call, s, &reply.out[3], 8);
-	return status;
-}
-
-/* learned 1339 */
-STUB_EXPORT cublasStatus_t cublasCrotg_v2(cublasHandle_t handle, cuComplex *a, cuComplex *b,
-		float *c, cuComplex *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(0, 4) body = {.head.key_words = 0};
-	LIBRARY_RESULTS(4) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCrotg_v2, handle,
-		&body.head.state);
-	vcuda_library_inout(&call, &body.varying[0], a, 8);
-	vcuda_library_inout(&call, &body.varying[1], b, 8);
-	vcuda_library_inout(&call, &body.varying[2], c, 4);
-	vcuda_library_inout(&call, &body.varying[3], s, 8);
-	status = vcuda_library_send(&call, OP_cublasCrotg_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, a, &reply.out[0], 8);
-	vcuda_library_copy_result(&call, b, &reply.out[1], 8);
-	vcuda_library_copy_result(&call, c, &reply.out[2], 4);
-	vcuda_library_copy_result(&call, s, &reply.out[3], 8);
-	return status;
-}
-
-/* learned 1340 */
-STUB_EXPORT cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a,
-		cuDoubleComplex *b, double *c, cuDoubleComplex *s)
-{
-	struct library_call call;
-	LIBRARY_BODY(0, 7) body = {.head.key_words = 0};
-	LIBRARY_RESULTS(7) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZrotg_v2, handle,
-		&body.head.state);
-	vcuda_library_inout(&call, &body.varying[0], a, 16);
-	vcuda_library_inout(&call, &body.varying[2], b, 16);
-	vcuda_library_inout(&call, &body.varying[4], c, 8);
-	vcuda_library_inout(&call, &body.varying[5], s, 16);
-	status = vcuda_library_send(&call, OP_cublasZrotg_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(0), &reply, sizeof(reply));
-	vcuda_library_copy_result(&call, a, &reply.out[0], 16);
-	vcuda_library_copy_result(&call, b, &reply.out[2], 16);
-	vcuda_library_copy_result(&call, c, &reply.out[4], 8);
-	vcuda_library_copy_result(&call, s, &reply.out[5], 16);
-	return status;
-}
+/* learned */
+#define LIKE_cublasSrotg_v2(name, TYPE, OTHER) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, TYPE *a, TYPE *b, OTHER *c, \
+			TYPE *s) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(0, 3 * LIBRARY_WORDS(TYPE) + LIBRARY_WORDS(OTHER)) body = { \
+			.head.key_words = 0, \
+		}; \
+		LIBRARY_RESULTS(3 * LIBRARY_WORDS(TYPE) + LIBRARY_WORDS(OTHER)) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_inout(&call, &body.varying[0], a, sizeof(TYPE)); \
+		vcuda_library_inout(&call, &body.varying[LIBRARY_WORDS(TYPE)], b, \
+				sizeof(TYPE)); \
+		vcuda_library_inout(&call, &body.varying[2 * LIBRARY_WORDS(TYPE)], c, \
+				sizeof(OTHER)); \
+		vcuda_library_inout(&call, \
+				&body.varying[2 * LIBRARY_WORDS(TYPE) + LIBRARY_WORDS(OTHER)], \
+				s, sizeof(TYPE)); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(0), &reply, sizeof(reply)); \
+		vcuda_library_copy_result(&call, a, &reply.out[0], sizeof(TYPE)); \
+		vcuda_library_copy_result(&call, b, &reply.out[LIBRARY_WORDS(TYPE)], \
+				sizeof(TYPE)); \
+		vcuda_library_copy_result(&call, c, &reply.out[2 * LIBRARY_WORDS(TYPE)], \
+				sizeof(OTHER)); \
+		vcuda_library_copy_result(&call, s, \
+				&reply.out[2 * LIBRARY_WORDS(TYPE) + LIBRARY_WORDS(OTHER)], \
+				sizeof(TYPE)); \
+		return status; \
+	}
+LIKE_cublasSrotg_v2(cublasSrotg_v2, float, float)
+LIKE_cublasSrotg_v2(cublasDrotg_v2, double, double)
+LIKE_cublasSrotg_v2(cublasCrotg_v2, cuComplex, float)
+LIKE_cublasSrotg_v2(cublasZrotg_v2, cuDoubleComplex, double)
 
 /* learned 1341 */
 STUB_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
@@ -1724,8 +869,8 @@ STUB_EXPORT cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b,
 {
 	struct library_call call;
 	LIBRARY_BODY(3, 8) body = {
-		.head.key_words = 3, .key = {(uint32_t)abType, (uint32_t)csType,
-		(uint32_t)executiontype},
+		.head.key_words = 3,
+		.key = {(uint32_t)abType, (uint32_t)csType, (uint32_t)executiontype},
 	};
 	LIBRARY_RESULTS(8) reply;
 	int status;
@@ -1750,8 +895,9 @@ STUB_EXPORT cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x
 {
 	struct library_call call;
 	LIBRARY_BODY(3, 5) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
+		.head.key_words = 3,
+		.key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasSrotm_v2, handle,
@@ -1767,8 +913,9 @@ STUB_EXPORT cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *
 {
 	struct library_call call;
 	LIBRARY_BODY(3, 7) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
+		.head.key_words = 3,
+		.key = {(uint32_t)n, (uint32_t)incx, (uint32_t)incy},
+		.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasDrotm_v2, handle,
@@ -1785,9 +932,10 @@ STUB_EXPORT cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x,
 {
 	struct library_call call;
 	LIBRARY_BODY(7, 7) body = {
-		.head.key_words = 7, .key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx,
-		(uint32_t)yType, (uint32_t)incy, (uint32_t)paramType, (uint32_t)executiontype},
-		.varying = {[0] = (uint64_t)(uintptr_t)x, [1] = (uint64_t)(uintptr_t)y},
+		.head.key_words = 7,
+		.key = {(uint32_t)n, (uint32_t)xType, (uint32_t)incx, (uint32_t)yType,
+			(uint32_t)incy, (uint32_t)paramType, (uint32_t)executiontype},
+		.varying = {(uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasRotmEx, handle, &body.head.state);
@@ -1854,9 +1002,9 @@ STUB_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDa
 {
 	struct library_call call;
 	LIBRARY_BODY(6, 13) body = {
-		.head.key_words = 6, .key = {(uint32_t)d1Type, (uint32_t)d2Type,
-		(uint32_t)x1Type, (uint32_t)y1Type, (uint32_t)paramType,
-		(uint32_t)executiontype},
+		.head.key_words = 6,
+		.key = {(uint32_t)d1Type, (uint32_t)d2Type, (uint32_t)x1Type, (uint32_t)y1Type,
+			(uint32_t)paramType, (uint32_t)executiontype},
 	};
 	LIBRARY_RESULTS(11) reply;
 	int status;
@@ -1877,1883 +1025,614 @@ STUB_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDa
 	return status;
 }
 
-/* learned 1348 */
-STUB_EXPORT cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 5) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgemv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1349 */
-STUB_EXPORT cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 5) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgemv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1350 */
-STUB_EXPORT cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 5) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1351 */
-STUB_EXPORT cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 7) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
-		[6] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgemv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1352 */
-STUB_EXPORT cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, int kl, int ku, const float *alpha, const float *A, int lda,
-		const float *x, int incx, const float *beta, float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1353 */
-STUB_EXPORT cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, int kl, int ku, const double *alpha, const double *A, int lda,
-		const double *x, int incx, const double *beta, double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1354 */
-STUB_EXPORT cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, int kl, int ku, const cuComplex *alpha, const cuComplex *A, int lda,
-		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1355 */
-STUB_EXPORT cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, int kl, int ku, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int lda, const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 7) body = {
-		.head.key_words = 8, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)kl, (uint32_t)ku, (uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
-		[6] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1356 */
-STUB_EXPORT cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasStrmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1357 */
-STUB_EXPORT cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtrmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1358 */
-STUB_EXPORT cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtrmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1359 */
-STUB_EXPORT cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtrmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1360 */
-STUB_EXPORT cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStbmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasStbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1361 */
-STUB_EXPORT cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtbmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1362 */
-STUB_EXPORT cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtbmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1363 */
-STUB_EXPORT cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtbmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1364 */
-STUB_EXPORT cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasStpmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1365 */
-STUB_EXPORT cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtpmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1366 */
-STUB_EXPORT cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtpmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1367 */
-STUB_EXPORT cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpmv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtpmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1368 */
-STUB_EXPORT cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasStrsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1369 */
-STUB_EXPORT cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtrsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1370 */
-STUB_EXPORT cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtrsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1371 */
-STUB_EXPORT cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 2) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtrsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1372 */
-STUB_EXPORT cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasStpsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1373 */
-STUB_EXPORT cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtpsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1374 */
-STUB_EXPORT cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtpsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1375 */
-STUB_EXPORT cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 2) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)incx}, .varying = {[0] = (uint64_t)(uintptr_t)AP,
-		[1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtpsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1376 */
-STUB_EXPORT cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStbsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasStbsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1377 */
-STUB_EXPORT cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtbsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtbsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1378 */
-STUB_EXPORT cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtbsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtbsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1379 */
-STUB_EXPORT cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 2) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)incx},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtbsv_v2, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtbsv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1380 */
-STUB_EXPORT cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsymv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSsymv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1381 */
-STUB_EXPORT cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsymv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDsymv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1382 */
-STUB_EXPORT cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsymv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsymv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1383 */
-STUB_EXPORT cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 7) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)incx, (uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)A,
-		[3] = (uint64_t)(uintptr_t)x, [6] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsymv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZsymv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1384 */
-STUB_EXPORT cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)incx, (uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChemv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasChemv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1385 */
-STUB_EXPORT cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 7) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)incx, (uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)A,
-		[3] = (uint64_t)(uintptr_t)x, [6] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhemv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZhemv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1386 */
-STUB_EXPORT cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		int k, const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 5) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSsbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1387 */
-STUB_EXPORT cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		int k, const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 5) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDsbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1388 */
-STUB_EXPORT cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		int k, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 5) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasChbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1389 */
-STUB_EXPORT cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		int k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 7) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
-		[6] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhbmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZhbmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1390 */
-STUB_EXPORT cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *AP, const float *x, int incx,
-		const float *beta, float *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 5) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)AP,
-		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSspmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1391 */
-STUB_EXPORT cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *AP, const double *x, int incx,
-		const double *beta, double *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 5) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)AP,
-		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDspmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1392 */
-STUB_EXPORT cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
-		const cuComplex *beta, cuComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 5) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)AP,
-		[2] = (uint64_t)(uintptr_t)x, [4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasChpmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1393 */
-STUB_EXPORT cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 7) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)AP,
-		[3] = (uint64_t)(uintptr_t)x, [6] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpmv_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZhpmv_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1394 */
-STUB_EXPORT cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSger_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasSger_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1395 */
-STUB_EXPORT cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDger_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDger_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1396 */
-STUB_EXPORT cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeru_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCgeru_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1397 */
-STUB_EXPORT cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgerc_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCgerc_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1398 */
-STUB_EXPORT cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
-		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeru_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZgeru_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1399 */
-STUB_EXPORT cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
-		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgerc_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZgerc_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1400 */
-STUB_EXPORT cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasSsyr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1401 */
-STUB_EXPORT cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDsyr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1402 */
-STUB_EXPORT cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCsyr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1403 */
-STUB_EXPORT cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
-		[3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZsyr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1404 */
-STUB_EXPORT cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasCher_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1405 */
-STUB_EXPORT cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
-		int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasZher_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1406 */
-STUB_EXPORT cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasSspr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1407 */
-STUB_EXPORT cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDspr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1408 */
-STUB_EXPORT cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasChpr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1409 */
-STUB_EXPORT cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx},
-		.varying = {[1] = (uint64_t)(uintptr_t)x, [2] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpr_v2, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasZhpr_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1410 */
-STUB_EXPORT cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasSsyr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1411 */
-STUB_EXPORT cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDsyr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1412 */
-STUB_EXPORT cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCsyr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1413 */
-STUB_EXPORT cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
-		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZsyr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1414 */
-STUB_EXPORT cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 4) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCher2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1415 */
-STUB_EXPORT cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(5, 5) body = {
-		.head.key_words = 5, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy, (uint32_t)lda}, .varying = {[2] = (uint64_t)(uintptr_t)x,
-		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZher2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(5), NULL, 0);
-}
-
-/* learned 1416 */
-STUB_EXPORT cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSspr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasSspr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1417 */
-STUB_EXPORT cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDspr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDspr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1418 */
-STUB_EXPORT cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)y, [3] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChpr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasChpr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1419 */
-STUB_EXPORT cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 5) body = {
-		.head.key_words = 4, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx,
-		(uint32_t)incy}, .varying = {[2] = (uint64_t)(uintptr_t)x,
-		[3] = (uint64_t)(uintptr_t)y, [4] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhpr2_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZhpr2_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1420 */
-STUB_EXPORT cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const float *const Aarray[], int lda,
-		const float *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1421 */
-STUB_EXPORT cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const double *alpha, const double *const Aarray[], int lda,
-		const double *const xarray[], int incx, const double *beta,
-		double *const yarray[], int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1422 */
-STUB_EXPORT cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
-		const cuComplex *const xarray[], int incx, const cuComplex *beta,
-		cuComplex *const yarray[], int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1423 */
-STUB_EXPORT cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const xarray[], int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *const yarray[], int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 7) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[2] = (uint64_t)(uintptr_t)Aarray,
-		[3] = (uint64_t)(uintptr_t)xarray, [6] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1424 */
-STUB_EXPORT cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSHgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasHSHgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1425 */
-STUB_EXPORT cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSSgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasHSSgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1426 */
-STUB_EXPORT cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSTgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasTSTgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1427 */
-STUB_EXPORT cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)xarray, [4] = (uint64_t)(uintptr_t)yarray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSSgemvBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasTSSgemvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1428 */
-STUB_EXPORT cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const float *alpha, const float *A,
-		int lda, long long int strideA, const float *x, int incx, long long int stridex,
-		const float *beta, float *y, int incy, long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 5) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1429 */
-STUB_EXPORT cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const double *alpha, const double *A,
-		int lda, long long int strideA, const double *x, int incx,
-		long long int stridex, const double *beta, double *y, int incy,
-		long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 5) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1430 */
-STUB_EXPORT cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const cuComplex *alpha,
-		const cuComplex *A, int lda, long long int strideA, const cuComplex *x,
-		int incx, long long int stridex, const cuComplex *beta, cuComplex *y, int incy,
-		long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 5) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1431 */
-STUB_EXPORT cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, long long int strideA,
-		const cuDoubleComplex *x, int incx, long long int stridex,
-		const cuDoubleComplex *beta, cuDoubleComplex *y, int incy,
-		long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 7) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)x,
-		[6] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1432 */
-STUB_EXPORT cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
-		int lda, long long int strideA, const void *x, int incx, long long int stridex,
-		const float *beta, void *y, int incy, long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 5) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSHgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasHSHgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1433 */
-STUB_EXPORT cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
-		int lda, long long int strideA, const void *x, int incx, long long int stridex,
-		const float *beta, float *y, int incy, long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 5) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasHSSgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasHSSgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1434 */
-STUB_EXPORT cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
-		int lda, long long int strideA, const void *x, int incx, long long int stridex,
-		const float *beta, void *y, int incy, long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 5) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSTgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasTSTgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1435 */
-STUB_EXPORT cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle,
-		cublasOperation_t trans, int m, int n, const float *alpha, const void *A,
-		int lda, long long int strideA, const void *x, int incx, long long int stridex,
-		const float *beta, float *y, int incy, long long int stridey, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(13, 5) body = {
-		.head.key_words = 13, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)incx, LIBRARY_TWO(stridex),
-		(uint32_t)incy, LIBRARY_TWO(stridey), (uint32_t)batchCount},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)x,
-		[4] = (uint64_t)(uintptr_t)y},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasTSSgemvStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasTSSgemvStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(13), NULL, 0);
-}
-
-/* learned 1436 */
-STUB_EXPORT cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgemm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1437 */
-STUB_EXPORT cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *A, int lda, const double *B, int ldb, const double *beta,
-		double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgemm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1438 */
-STUB_EXPORT cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1439 */
-STUB_EXPORT cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3m, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemm3m, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1440 */
-STUB_EXPORT cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(11, 5) body = {
-		.head.key_words = 11, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
-		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3mEx, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemm3mEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(11), NULL, 0);
-}
-
-/* learned 1441 */
-STUB_EXPORT cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 7) body = {
-		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgemm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1442 */
-STUB_EXPORT cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 7) body = {
-		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemm3m, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgemm3m, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
+/* learned */
+#define LIKE_cublasSgemv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, const TYPE *alpha, const TYPE *A, int lda, const TYPE *x, \
+			int incx, const TYPE *beta, TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(6, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 6, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					(uint32_t)incx, (uint32_t)incy}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)x, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(6), NULL, 0); \
+	}
+LIKE_cublasSgemv_v2(cublasSgemv_v2, float)
+LIKE_cublasSgemv_v2(cublasDgemv_v2, double)
+LIKE_cublasSgemv_v2(cublasCgemv_v2, cuComplex)
+LIKE_cublasSgemv_v2(cublasZgemv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSgbmv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, int kl, int ku, const TYPE *alpha, const TYPE *A, int lda, \
+			const TYPE *x, int incx, const TYPE *beta, TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(8, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 8, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)kl, \
+					(uint32_t)ku, (uint32_t)lda, (uint32_t)incx, \
+					(uint32_t)incy}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)x, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(8), NULL, 0); \
+	}
+LIKE_cublasSgbmv_v2(cublasSgbmv_v2, float)
+LIKE_cublasSgbmv_v2(cublasDgbmv_v2, double)
+LIKE_cublasSgbmv_v2(cublasCgbmv_v2, cuComplex)
+LIKE_cublasSgbmv_v2(cublasZgbmv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStrmv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, cublasDiagType_t diag, int n, const TYPE *A, \
+			int lda, TYPE *x, int incx) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(6, 2) body = { \
+			.head.key_words = 6, \
+			.key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag, (uint32_t)n, \
+					(uint32_t)lda, (uint32_t)incx}, \
+			.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)x}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(6), NULL, 0); \
+	}
+LIKE_cublasStrmv_v2(cublasStrmv_v2, float)
+LIKE_cublasStrmv_v2(cublasDtrmv_v2, double)
+LIKE_cublasStrmv_v2(cublasCtrmv_v2, cuComplex)
+LIKE_cublasStrmv_v2(cublasZtrmv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStbmv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, cublasDiagType_t diag, int n, int k, \
+			const TYPE *A, int lda, TYPE *x, int incx) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 2) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag, (uint32_t)n, \
+					(uint32_t)k, (uint32_t)lda, (uint32_t)incx}, \
+			.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)x}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), NULL, 0); \
+	}
+LIKE_cublasStbmv_v2(cublasStbmv_v2, float)
+LIKE_cublasStbmv_v2(cublasDtbmv_v2, double)
+LIKE_cublasStbmv_v2(cublasCtbmv_v2, cuComplex)
+LIKE_cublasStbmv_v2(cublasZtbmv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStpmv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, cublasDiagType_t diag, int n, const TYPE *AP, \
+			TYPE *x, int incx) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(5, 2) body = { \
+			.head.key_words = 5, \
+			.key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)diag, (uint32_t)n, \
+					(uint32_t)incx}, \
+			.varying = {(uint64_t)(uintptr_t)AP, (uint64_t)(uintptr_t)x}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(5), NULL, 0); \
+	}
+LIKE_cublasStpmv_v2(cublasStpmv_v2, float)
+LIKE_cublasStpmv_v2(cublasDtpmv_v2, double)
+LIKE_cublasStpmv_v2(cublasCtpmv_v2, cuComplex)
+LIKE_cublasStpmv_v2(cublasZtpmv_v2, cuDoubleComplex)
+LIKE_cublasStrmv_v2(cublasStrsv_v2, float)
+LIKE_cublasStrmv_v2(cublasDtrsv_v2, double)
+LIKE_cublasStrmv_v2(cublasCtrsv_v2, cuComplex)
+LIKE_cublasStrmv_v2(cublasZtrsv_v2, cuDoubleComplex)
+LIKE_cublasStpmv_v2(cublasStpsv_v2, float)
+LIKE_cublasStpmv_v2(cublasDtpsv_v2, double)
+LIKE_cublasStpmv_v2(cublasCtpsv_v2, cuComplex)
+LIKE_cublasStpmv_v2(cublasZtpsv_v2, cuDoubleComplex)
+LIKE_cublasStbmv_v2(cublasStbsv_v2, float)
+LIKE_cublasStbmv_v2(cublasDtbsv_v2, double)
+LIKE_cublasStbmv_v2(cublasCtbsv_v2, cuComplex)
+LIKE_cublasStbmv_v2(cublasZtbsv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSsymv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *alpha, const TYPE *A, int lda, const TYPE *x, int incx, \
+			const TYPE *beta, TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(5, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 5, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda, (uint32_t)incx, \
+					(uint32_t)incy}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)x, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(5), NULL, 0); \
+	}
+LIKE_cublasSsymv_v2(cublasSsymv_v2, float)
+LIKE_cublasSsymv_v2(cublasDsymv_v2, double)
+LIKE_cublasSsymv_v2(cublasCsymv_v2, cuComplex)
+LIKE_cublasSsymv_v2(cublasZsymv_v2, cuDoubleComplex)
+LIKE_cublasSsymv_v2(cublasChemv_v2, cuComplex)
+LIKE_cublasSsymv_v2(cublasZhemv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSsbmv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			int k, const TYPE *alpha, const TYPE *A, int lda, const TYPE *x, \
+			int incx, const TYPE *beta, TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(6, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 6, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)k, (uint32_t)lda, \
+					(uint32_t)incx, (uint32_t)incy}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)x, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(6), NULL, 0); \
+	}
+LIKE_cublasSsbmv_v2(cublasSsbmv_v2, float)
+LIKE_cublasSsbmv_v2(cublasDsbmv_v2, double)
+LIKE_cublasSsbmv_v2(cublasChbmv_v2, cuComplex)
+LIKE_cublasSsbmv_v2(cublasZhbmv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSspmv_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *alpha, const TYPE *AP, const TYPE *x, int incx, \
+			const TYPE *beta, TYPE *y, int incy) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(4, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 4, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx, (uint32_t)incy}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)AP, \
+					(uint64_t)(uintptr_t)x, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(4), NULL, 0); \
+	}
+LIKE_cublasSspmv_v2(cublasSspmv_v2, float)
+LIKE_cublasSspmv_v2(cublasDspmv_v2, double)
+LIKE_cublasSspmv_v2(cublasChpmv_v2, cuComplex)
+LIKE_cublasSspmv_v2(cublasZhpmv_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSger_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int m, int n, \
+			const TYPE *alpha, const TYPE *x, int incx, const TYPE *y, int incy, \
+			TYPE *A, int lda) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(5, LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 5, \
+			.key = {(uint32_t)m, (uint32_t)n, (uint32_t)incx, (uint32_t)incy, \
+					(uint32_t)lda}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)x, \
+					(uint64_t)(uintptr_t)y, (uint64_t)(uintptr_t)A}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(5), NULL, 0); \
+	}
+LIKE_cublasSger_v2(cublasSger_v2, float)
+LIKE_cublasSger_v2(cublasDger_v2, double)
+LIKE_cublasSger_v2(cublasCgeru_v2, cuComplex)
+LIKE_cublasSger_v2(cublasCgerc_v2, cuComplex)
+LIKE_cublasSger_v2(cublasZgeru_v2, cuDoubleComplex)
+LIKE_cublasSger_v2(cublasZgerc_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSsyr_v2(name, TYPE, OTHER) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *alpha, const OTHER *x, int incx, OTHER *A, int lda) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(4, LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 4, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx, (uint32_t)lda}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)x, \
+					(uint64_t)(uintptr_t)A}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(4), NULL, 0); \
+	}
+LIKE_cublasSsyr_v2(cublasSsyr_v2, float, float)
+LIKE_cublasSsyr_v2(cublasDsyr_v2, double, double)
+LIKE_cublasSsyr_v2(cublasCsyr_v2, cuComplex, cuComplex)
+LIKE_cublasSsyr_v2(cublasZsyr_v2, cuDoubleComplex, cuDoubleComplex)
+LIKE_cublasSsyr_v2(cublasCher_v2, float, cuComplex)
+LIKE_cublasSsyr_v2(cublasZher_v2, double, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSspr_v2(name, TYPE, OTHER) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *alpha, const OTHER *x, int incx, OTHER *AP) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)x, \
+					(uint64_t)(uintptr_t)AP}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasSspr_v2(cublasSspr_v2, float, float)
+LIKE_cublasSspr_v2(cublasDspr_v2, double, double)
+LIKE_cublasSspr_v2(cublasChpr_v2, float, cuComplex)
+LIKE_cublasSspr_v2(cublasZhpr_v2, double, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSsyr2_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *alpha, const TYPE *x, int incx, const TYPE *y, int incy, \
+			TYPE *A, int lda) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(5, LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 5, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx, (uint32_t)incy, \
+					(uint32_t)lda}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)x, \
+					(uint64_t)(uintptr_t)y, (uint64_t)(uintptr_t)A}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(5), NULL, 0); \
+	}
+LIKE_cublasSsyr2_v2(cublasSsyr2_v2, float)
+LIKE_cublasSsyr2_v2(cublasDsyr2_v2, double)
+LIKE_cublasSsyr2_v2(cublasCsyr2_v2, cuComplex)
+LIKE_cublasSsyr2_v2(cublasZsyr2_v2, cuDoubleComplex)
+LIKE_cublasSsyr2_v2(cublasCher2_v2, cuComplex)
+LIKE_cublasSsyr2_v2(cublasZher2_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSspr2_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *alpha, const TYPE *x, int incx, const TYPE *y, int incy, \
+			TYPE *AP) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(4, LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 4, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)incx, (uint32_t)incy}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)x, \
+					(uint64_t)(uintptr_t)y, (uint64_t)(uintptr_t)AP}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(4), NULL, 0); \
+	}
+LIKE_cublasSspr2_v2(cublasSspr2_v2, float)
+LIKE_cublasSspr2_v2(cublasDspr2_v2, double)
+LIKE_cublasSspr2_v2(cublasChpr2_v2, cuComplex)
+LIKE_cublasSspr2_v2(cublasZhpr2_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSgemvBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, const TYPE *alpha, const TYPE *const Aarray[], int lda, \
+			const TYPE *const xarray[], int incx, const TYPE *beta, \
+			TYPE *const yarray[], int incy, int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					(uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)Aarray, \
+					(uint64_t)(uintptr_t)xarray, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)yarray}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), NULL, 0); \
+	}
+LIKE_cublasSgemvBatched(cublasSgemvBatched, float)
+LIKE_cublasSgemvBatched(cublasDgemvBatched, double)
+LIKE_cublasSgemvBatched(cublasCgemvBatched, cuComplex)
+LIKE_cublasSgemvBatched(cublasZgemvBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasHSHgemvBatched(name) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, const float *alpha, const void *const Aarray[], int lda, \
+			const void *const xarray[], int incx, const float *beta, \
+			void *const yarray[], int incy, int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 5) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					(uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount}, \
+			.varying = {[1] = (uint64_t)(uintptr_t)Aarray, \
+					(uint64_t)(uintptr_t)xarray, \
+					[4] = (uint64_t)(uintptr_t)yarray}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, 4); \
+		vcuda_library_scalar(&call, &body.varying[3], beta, 4); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), NULL, 0); \
+	}
+LIKE_cublasHSHgemvBatched(cublasHSHgemvBatched)
+
+/* learned */
+#define LIKE_cublasHSSgemvBatched(name) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, const float *alpha, const void *const Aarray[], int lda, \
+			const void *const xarray[], int incx, const float *beta, \
+			float *const yarray[], int incy, int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 5) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					(uint32_t)incx, (uint32_t)incy, (uint32_t)batchCount}, \
+			.varying = {[1] = (uint64_t)(uintptr_t)Aarray, \
+					(uint64_t)(uintptr_t)xarray, \
+					[4] = (uint64_t)(uintptr_t)yarray}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, 4); \
+		vcuda_library_scalar(&call, &body.varying[3], beta, 4); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), NULL, 0); \
+	}
+LIKE_cublasHSSgemvBatched(cublasHSSgemvBatched)
+LIKE_cublasHSHgemvBatched(cublasTSTgemvBatched)
+LIKE_cublasHSSgemvBatched(cublasTSSgemvBatched)
+
+/* learned */
+#define LIKE_cublasSgemvStridedBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, const TYPE *alpha, const TYPE *A, int lda, \
+			long long int strideA, const TYPE *x, int incx, long long int stridex, \
+			const TYPE *beta, TYPE *y, int incy, long long int stridey, \
+			int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(13, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 13, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					LIBRARY_TWO(strideA), (uint32_t)incx, \
+					LIBRARY_TWO(stridex), (uint32_t)incy, \
+					LIBRARY_TWO(stridey), (uint32_t)batchCount}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)x, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(13), NULL, 0); \
+	}
+LIKE_cublasSgemvStridedBatched(cublasSgemvStridedBatched, float)
+LIKE_cublasSgemvStridedBatched(cublasDgemvStridedBatched, double)
+LIKE_cublasSgemvStridedBatched(cublasCgemvStridedBatched, cuComplex)
+LIKE_cublasSgemvStridedBatched(cublasZgemvStridedBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasHSHgemvStridedBatched(name) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, const float *alpha, const void *A, int lda, \
+			long long int strideA, const void *x, int incx, long long int stridex, \
+			const float *beta, void *y, int incy, long long int stridey, \
+			int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(13, 5) body = { \
+			.head.key_words = 13, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					LIBRARY_TWO(strideA), (uint32_t)incx, \
+					LIBRARY_TWO(stridex), (uint32_t)incy, \
+					LIBRARY_TWO(stridey), (uint32_t)batchCount}, \
+			.varying = {[1] = (uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)x, \
+					[4] = (uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, 4); \
+		vcuda_library_scalar(&call, &body.varying[3], beta, 4); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(13), NULL, 0); \
+	}
+LIKE_cublasHSHgemvStridedBatched(cublasHSHgemvStridedBatched)
+
+/* learned */
+#define LIKE_cublasHSSgemvStridedBatched(name) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, const float *alpha, const void *A, int lda, \
+			long long int strideA, const void *x, int incx, long long int stridex, \
+			const float *beta, float *y, int incy, long long int stridey, \
+			int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(13, 5) body = { \
+			.head.key_words = 13, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					LIBRARY_TWO(strideA), (uint32_t)incx, \
+					LIBRARY_TWO(stridex), (uint32_t)incy, \
+					LIBRARY_TWO(stridey), (uint32_t)batchCount}, \
+			.varying = {[1] = (uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)x, \
+					[4] = (uint64_t)(uintptr_t)y}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, 4); \
+		vcuda_library_scalar(&call, &body.varying[3], beta, 4); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(13), NULL, 0); \
+	}
+LIKE_cublasHSSgemvStridedBatched(cublasHSSgemvStridedBatched)
+LIKE_cublasHSHgemvStridedBatched(cublasTSTgemvStridedBatched)
+LIKE_cublasHSSgemvStridedBatched(cublasTSSgemvStridedBatched)
+
+/* learned */
+#define LIKE_cublasSgemm_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
+			const TYPE *A, int lda, const TYPE *B, int ldb, const TYPE *beta, \
+			TYPE *C, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(8, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 8, \
+			.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, \
+					(uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(8), NULL, 0); \
+	}
+LIKE_cublasSgemm_v2(cublasSgemm_v2, float)
+LIKE_cublasSgemm_v2(cublasDgemm_v2, double)
+LIKE_cublasSgemm_v2(cublasCgemm_v2, cuComplex)
+LIKE_cublasSgemm_v2(cublasCgemm3m, cuComplex)
+
+/* learned */
+#define LIKE_cublasCgemm3mEx(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
+			const void *A, cudaDataType Atype, int lda, const void *B, \
+			cudaDataType Btype, int ldb, const TYPE *beta, void *C, \
+			cudaDataType Ctype, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(11, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 11, \
+			.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, \
+					(uint32_t)Btype, (uint32_t)ldb, (uint32_t)Ctype, \
+					(uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(11), NULL, 0); \
+	}
+LIKE_cublasCgemm3mEx(cublasCgemm3mEx, cuComplex)
+LIKE_cublasSgemm_v2(cublasZgemm_v2, cuDoubleComplex)
+LIKE_cublasSgemm_v2(cublasZgemm3m, cuDoubleComplex)
 
 /* learned 1443 */
 STUB_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
@@ -3762,10 +1641,11 @@ STUB_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t 
 {
 	struct library_call call;
 	LIBRARY_BODY(8, 5) body = {
-		.head.key_words = 8, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
+		.head.key_words = 8,
+		.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n,
+			(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
+			[4] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemm, handle, &body.head.state);
@@ -3774,28 +1654,7 @@ STUB_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t 
 	return vcuda_library_send(&call, OP_cublasHgemm, &body, sizeof(body), LIBRARY_KEY_TO(8),
 		NULL, 0);
 }
-
-/* learned 1444 */
-STUB_EXPORT cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const float *beta, void *C, cudaDataType Ctype, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(11, 5) body = {
-		.head.key_words = 11, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
-		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmEx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgemmEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(11), NULL, 0);
-}
+LIKE_cublasCgemm3mEx(cublasSgemmEx, float)
 
 /* learned 1445 */
 STUB_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
@@ -3806,11 +1665,13 @@ STUB_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t
 {
 	struct library_call call;
 	LIBRARY_BODY(13, 7) body = {
-		.head.key_words = 13, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
-		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc, (uint32_t)computeType,
-		(uint32_t)algo}, .varying = {[2] = (uint64_t)(uintptr_t)A,
-		[3] = (uint64_t)(uintptr_t)B, [6] = (uint64_t)(uintptr_t)C},
+		.head.key_words = 13,
+		.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n,
+			(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
+			(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc, (uint32_t)computeType,
+			(uint32_t)algo},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
+			[6] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasGemmEx, handle, &body.head.state);
@@ -3821,778 +1682,196 @@ STUB_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t
 	return vcuda_library_send(&call, OP_cublasGemmEx, &body, sizeof(body),
 		LIBRARY_KEY_TO(13), NULL, 0);
 }
-
-/* learned 1446 */
-STUB_EXPORT cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(11, 5) body = {
-		.head.key_words = 11, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
-		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmEx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemmEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(11), NULL, 0);
-}
-
-/* learned 1447 */
-STUB_EXPORT cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *beta, float *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 4) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyrk_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSsyrk_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1448 */
-STUB_EXPORT cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *beta, double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 4) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyrk_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDsyrk_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1449 */
-STUB_EXPORT cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 4) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrk_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsyrk_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1450 */
-STUB_EXPORT cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 6) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [5] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyrk_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZsyrk_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1451 */
-STUB_EXPORT cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 4) body = {
-		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrkEx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsyrkEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1452 */
-STUB_EXPORT cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 4) body = {
-		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrk3mEx, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsyrk3mEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1453 */
-STUB_EXPORT cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
-		int lda, const float *beta, cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 4) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherk_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
-	return vcuda_library_send(&call, OP_cublasCherk_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1454 */
-STUB_EXPORT cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha,
-		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 4) body = {
-		.head.key_words = 6, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZherk_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
-	return vcuda_library_send(&call, OP_cublasZherk_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 1455 */
-STUB_EXPORT cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 4) body = {
-		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherkEx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
-	return vcuda_library_send(&call, OP_cublasCherkEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1456 */
-STUB_EXPORT cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 4) body = {
-		.head.key_words = 8, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherk3mEx, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
-	return vcuda_library_send(&call, OP_cublasCherk3mEx, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1457 */
-STUB_EXPORT cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyr2k_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSsyr2k_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1458 */
-STUB_EXPORT cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyr2k_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDsyr2k_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1459 */
-STUB_EXPORT cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyr2k_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsyr2k_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1460 */
-STUB_EXPORT cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 7) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyr2k_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZsyr2k_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1461 */
-STUB_EXPORT cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCher2k_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasCher2k_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1462 */
-STUB_EXPORT cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 6) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[5] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZher2k_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 8);
-	return vcuda_library_send(&call, OP_cublasZher2k_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1463 */
-STUB_EXPORT cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsyrkx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSsyrkx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1464 */
-STUB_EXPORT cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsyrkx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDsyrkx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1465 */
-STUB_EXPORT cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsyrkx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsyrkx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1466 */
-STUB_EXPORT cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 7) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsyrkx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZsyrkx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1467 */
-STUB_EXPORT cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCherkx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasCherkx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1468 */
-STUB_EXPORT cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 6) body = {
-		.head.key_words = 7, .key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n,
-		(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[5] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZherkx, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 8);
-	return vcuda_library_send(&call, OP_cublasZherkx, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1469 */
-STUB_EXPORT cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSsymm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSsymm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1470 */
-STUB_EXPORT cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDsymm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDsymm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1471 */
-STUB_EXPORT cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCsymm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCsymm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1472 */
-STUB_EXPORT cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 7) body = {
-		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZsymm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZsymm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1473 */
-STUB_EXPORT cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasChemm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasChemm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1474 */
-STUB_EXPORT cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 7) body = {
-		.head.key_words = 7, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZhemm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZhemm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), NULL, 0);
-}
-
-/* learned 1475 */
-STUB_EXPORT cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, float *B, int ldb)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 3) body = {
-		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasStrsm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1476 */
-STUB_EXPORT cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, double *B, int ldb)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 3) body = {
-		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDtrsm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1477 */
-STUB_EXPORT cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
-		int ldb)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 3) body = {
-		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [2] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCtrsm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1478 */
-STUB_EXPORT cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		cuDoubleComplex *B, int ldb)
-{
-	struct library_call call;
-	LIBRARY_BODY(8, 4) body = {
-		.head.key_words = 8, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZtrsm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(8), NULL, 0);
-}
-
-/* learned 1479 */
-STUB_EXPORT cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
-		float *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 4) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)ldc}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrmm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasStrmm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1480 */
-STUB_EXPORT cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
-		double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 4) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)ldc}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrmm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDtrmm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1481 */
-STUB_EXPORT cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
-		int ldb, cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 4) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)ldc}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [3] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrmm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCtrmm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1482 */
-STUB_EXPORT cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 5) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)ldc}, .varying = {[2] = (uint64_t)(uintptr_t)A,
-		[3] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrmm_v2, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZtrmm_v2, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
+LIKE_cublasCgemm3mEx(cublasCgemmEx, cuComplex)
+
+/* learned */
+#define LIKE_cublasSsyrk_v2(name, TYPE, OTHER) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, int n, int k, const TYPE *alpha, \
+			const OTHER *A, int lda, const TYPE *beta, OTHER *C, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(6, 2 * LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 6, \
+			.key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n, (uint32_t)k, \
+					(uint32_t)lda, (uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					[2 * LIBRARY_WORDS(TYPE) + 1] = \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 1], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(6), NULL, 0); \
+	}
+LIKE_cublasSsyrk_v2(cublasSsyrk_v2, float, float)
+LIKE_cublasSsyrk_v2(cublasDsyrk_v2, double, double)
+LIKE_cublasSsyrk_v2(cublasCsyrk_v2, cuComplex, cuComplex)
+LIKE_cublasSsyrk_v2(cublasZsyrk_v2, cuDoubleComplex, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasCsyrkEx(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, int n, int k, const TYPE *alpha, \
+			const void *A, cudaDataType Atype, int lda, const TYPE *beta, void *C, \
+			cudaDataType Ctype, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(8, 2 * LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 8, \
+			.key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n, (uint32_t)k, \
+					(uint32_t)Atype, (uint32_t)lda, (uint32_t)Ctype, \
+					(uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					[2 * LIBRARY_WORDS(TYPE) + 1] = \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 1], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(8), NULL, 0); \
+	}
+LIKE_cublasCsyrkEx(cublasCsyrkEx, cuComplex)
+LIKE_cublasCsyrkEx(cublasCsyrk3mEx, cuComplex)
+LIKE_cublasSsyrk_v2(cublasCherk_v2, float, cuComplex)
+LIKE_cublasSsyrk_v2(cublasZherk_v2, double, cuDoubleComplex)
+LIKE_cublasCsyrkEx(cublasCherkEx, float)
+LIKE_cublasCsyrkEx(cublasCherk3mEx, float)
+
+/* learned */
+#define LIKE_cublasSsyr2k_v2(name, TYPE, OTHER) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, int n, int k, const TYPE *alpha, \
+			const TYPE *A, int lda, const TYPE *B, int ldb, const OTHER *beta, \
+			TYPE *C, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, LIBRARY_WORDS(TYPE) + LIBRARY_WORDS(OTHER) + 3) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)uplo, (uint32_t)trans, (uint32_t)n, (uint32_t)k, \
+					(uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B, \
+					[LIBRARY_WORDS(TYPE) + LIBRARY_WORDS(OTHER) + 2] = \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(OTHER)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), NULL, 0); \
+	}
+LIKE_cublasSsyr2k_v2(cublasSsyr2k_v2, float, float)
+LIKE_cublasSsyr2k_v2(cublasDsyr2k_v2, double, double)
+LIKE_cublasSsyr2k_v2(cublasCsyr2k_v2, cuComplex, cuComplex)
+LIKE_cublasSsyr2k_v2(cublasZsyr2k_v2, cuDoubleComplex, cuDoubleComplex)
+LIKE_cublasSsyr2k_v2(cublasCher2k_v2, cuComplex, float)
+LIKE_cublasSsyr2k_v2(cublasZher2k_v2, cuDoubleComplex, double)
+LIKE_cublasSsyr2k_v2(cublasSsyrkx, float, float)
+LIKE_cublasSsyr2k_v2(cublasDsyrkx, double, double)
+LIKE_cublasSsyr2k_v2(cublasCsyrkx, cuComplex, cuComplex)
+LIKE_cublasSsyr2k_v2(cublasZsyrkx, cuDoubleComplex, cuDoubleComplex)
+LIKE_cublasSsyr2k_v2(cublasCherkx, cuComplex, float)
+LIKE_cublasSsyr2k_v2(cublasZherkx, cuDoubleComplex, double)
+
+/* learned */
+#define LIKE_cublasSsymm_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, int m, int n, const TYPE *alpha, const TYPE *A, \
+			int lda, const TYPE *B, int ldb, const TYPE *beta, TYPE *C, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), NULL, 0); \
+	}
+LIKE_cublasSsymm_v2(cublasSsymm_v2, float)
+LIKE_cublasSsymm_v2(cublasDsymm_v2, double)
+LIKE_cublasSsymm_v2(cublasCsymm_v2, cuComplex)
+LIKE_cublasSsymm_v2(cublasZsymm_v2, cuDoubleComplex)
+LIKE_cublasSsymm_v2(cublasChemm_v2, cuComplex)
+LIKE_cublasSsymm_v2(cublasZhemm_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStrsm_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			int m, int n, const TYPE *alpha, const TYPE *A, int lda, TYPE *B, \
+			int ldb) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(8, LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 8, \
+			.key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans, \
+					(uint32_t)diag, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)lda, (uint32_t)ldb}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(8), NULL, 0); \
+	}
+LIKE_cublasStrsm_v2(cublasStrsm_v2, float)
+LIKE_cublasStrsm_v2(cublasDtrsm_v2, double)
+LIKE_cublasStrsm_v2(cublasCtrsm_v2, cuComplex)
+LIKE_cublasStrsm_v2(cublasZtrsm_v2, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStrmm_v2(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			int m, int n, const TYPE *alpha, const TYPE *A, int lda, \
+			const TYPE *B, int ldb, TYPE *C, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(9, LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 9, \
+			.key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans, \
+					(uint32_t)diag, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B, (uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(9), NULL, 0); \
+	}
+LIKE_cublasStrmm_v2(cublasStrmm_v2, float)
+LIKE_cublasStrmm_v2(cublasDtrmm_v2, double)
+LIKE_cublasStrmm_v2(cublasCtrmm_v2, cuComplex)
+LIKE_cublasStrmm_v2(cublasZtrmm_v2, cuDoubleComplex)
 
 /* learned 1483 */
 STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
@@ -4602,10 +1881,12 @@ STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOpera
 {
 	struct library_call call;
 	LIBRARY_BODY(9, 5) body = {
-		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
+		.head.key_words = 9,
+		.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n,
+			(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
+			(uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)Aarray, (uint64_t)(uintptr_t)Barray,
+			[4] = (uint64_t)(uintptr_t)Carray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemmBatched, handle,
@@ -4616,118 +1897,39 @@ STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOpera
 		LIBRARY_KEY_TO(9), NULL, 0);
 }
 
-/* learned 1484 */
-STUB_EXPORT cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
-		const float *beta, float *const Carray[], int ldc, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 5) body = {
-		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgemmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1485 */
-STUB_EXPORT cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
-		const double *beta, double *const Carray[], int ldc, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 5) body = {
-		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgemmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1486 */
-STUB_EXPORT cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 5) body = {
-		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1487 */
-STUB_EXPORT cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 5) body = {
-		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)Aarray,
-		[2] = (uint64_t)(uintptr_t)Barray, [4] = (uint64_t)(uintptr_t)Carray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3mBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemm3mBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1488 */
-STUB_EXPORT cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const Barray[], int ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *const Carray[], int ldc, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 7) body = {
-		.head.key_words = 9, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc,
-		(uint32_t)batchCount}, .varying = {[2] = (uint64_t)(uintptr_t)Aarray,
-		[3] = (uint64_t)(uintptr_t)Barray, [6] = (uint64_t)(uintptr_t)Carray},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgemmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
+/* learned */
+#define LIKE_cublasSgemmBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
+			const TYPE *const Aarray[], int lda, const TYPE *const Barray[], \
+			int ldb, const TYPE *beta, TYPE *const Carray[], int ldc, \
+			int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(9, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 9, \
+			.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)k, (uint32_t)lda, (uint32_t)ldb, \
+					(uint32_t)ldc, (uint32_t)batchCount}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)Aarray, \
+					(uint64_t)(uintptr_t)Barray, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)Carray}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(9), NULL, 0); \
+	}
+LIKE_cublasSgemmBatched(cublasSgemmBatched, float)
+LIKE_cublasSgemmBatched(cublasDgemmBatched, double)
+LIKE_cublasSgemmBatched(cublasCgemmBatched, cuComplex)
+LIKE_cublasSgemmBatched(cublasCgemm3mBatched, cuComplex)
+LIKE_cublasSgemmBatched(cublasZgemmBatched, cuDoubleComplex)
 
 /* learned 1489 */
 STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
@@ -4738,11 +1940,13 @@ STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 {
 	struct library_call call;
 	LIBRARY_BODY(15, 5) body = {
-		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
-		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
+		.head.key_words = 15,
+		.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n,
+			(uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
+			LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
+			(uint32_t)batchCount},
+		.varying = {[1] = (uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
+			[4] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasHgemmStridedBatched, handle,
@@ -4753,126 +1957,40 @@ STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 		LIBRARY_KEY_TO(15), NULL, 0);
 }
 
-/* learned 1490 */
-STUB_EXPORT cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle,
-		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-		const float *alpha, const float *A, int lda, long long int strideA,
-		const float *B, int ldb, long long int strideB, const float *beta, float *C,
-		int ldc, long long int strideC, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(15, 5) body = {
-		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
-		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgemmStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgemmStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(15), NULL, 0);
-}
-
-/* learned 1491 */
-STUB_EXPORT cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle,
-		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-		const double *alpha, const double *A, int lda, long long int strideA,
-		const double *B, int ldb, long long int strideB, const double *beta, double *C,
-		int ldc, long long int strideC, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(15, 5) body = {
-		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
-		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgemmStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgemmStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(15), NULL, 0);
-}
-
-/* learned 1492 */
-STUB_EXPORT cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle,
-		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
-		const cuComplex *B, int ldb, long long int strideB, const cuComplex *beta,
-		cuComplex *C, int ldc, long long int strideC, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(15, 5) body = {
-		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
-		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemmStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemmStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(15), NULL, 0);
-}
-
-/* learned 1493 */
-STUB_EXPORT cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle,
-		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-		const cuComplex *alpha, const cuComplex *A, int lda, long long int strideA,
-		const cuComplex *B, int ldb, long long int strideB, const cuComplex *beta,
-		cuComplex *C, int ldc, long long int strideC, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(15, 5) body = {
-		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
-		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B, [4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgemm3mStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgemm3mStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(15), NULL, 0);
-}
-
-/* learned 1494 */
-STUB_EXPORT cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle,
-		cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		long long int strideA, const cuDoubleComplex *B, int ldb, long long int strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc, long long int strideC,
-		int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(15, 7) body = {
-		.head.key_words = 15, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), (uint32_t)ldb,
-		LIBRARY_TWO(strideB), (uint32_t)ldc, LIBRARY_TWO(strideC),
-		(uint32_t)batchCount}, .varying = {[2] = (uint64_t)(uintptr_t)A,
-		[3] = (uint64_t)(uintptr_t)B, [6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgemmStridedBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[4], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgemmStridedBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(15), NULL, 0);
-}
+/* learned */
+#define LIKE_cublasSgemmStridedBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
+			const TYPE *A, int lda, long long int strideA, const TYPE *B, int ldb, \
+			long long int strideB, const TYPE *beta, TYPE *C, int ldc, \
+			long long int strideC, int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(15, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 15, \
+			.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)k, (uint32_t)lda, LIBRARY_TWO(strideA), \
+					(uint32_t)ldb, LIBRARY_TWO(strideB), (uint32_t)ldc, \
+					LIBRARY_TWO(strideC), (uint32_t)batchCount}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B, \
+					[2 * LIBRARY_WORDS(TYPE) + 2] = \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 2], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(15), NULL, 0); \
+	}
+LIKE_cublasSgemmStridedBatched(cublasSgemmStridedBatched, float)
+LIKE_cublasSgemmStridedBatched(cublasDgemmStridedBatched, double)
+LIKE_cublasSgemmStridedBatched(cublasCgemmStridedBatched, cuComplex)
+LIKE_cublasSgemmStridedBatched(cublasCgemm3mStridedBatched, cuComplex)
+LIKE_cublasSgemmStridedBatched(cublasZgemmStridedBatched, cuDoubleComplex)
 
 /* learned 1495 */
 STUB_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
@@ -4884,12 +2002,13 @@ STUB_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOper
 {
 	struct library_call call;
 	LIBRARY_BODY(14, 7) body = {
-		.head.key_words = 14, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
-		(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc, (uint32_t)batchCount,
-		(uint32_t)computeType, (uint32_t)algo},
-		.varying = {[2] = (uint64_t)(uintptr_t)Aarray,
-		[3] = (uint64_t)(uintptr_t)Barray, [6] = (uint64_t)(uintptr_t)Carray},
+		.head.key_words = 14,
+		.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n,
+			(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, (uint32_t)Btype,
+			(uint32_t)ldb, (uint32_t)Ctype, (uint32_t)ldc, (uint32_t)batchCount,
+			(uint32_t)computeType, (uint32_t)algo},
+		.varying = {[2] = (uint64_t)(uintptr_t)Aarray, (uint64_t)(uintptr_t)Barray,
+			[6] = (uint64_t)(uintptr_t)Carray},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasGemmBatchedEx, handle,
@@ -4913,13 +2032,14 @@ STUB_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
 {
 	struct library_call call;
 	LIBRARY_BODY(20, 7) body = {
-		.head.key_words = 20, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)k, (uint32_t)Atype, (uint32_t)lda, LIBRARY_TWO(strideA),
-		(uint32_t)Btype, (uint32_t)ldb, LIBRARY_TWO(strideB), (uint32_t)Ctype,
-		(uint32_t)ldc, LIBRARY_TWO(strideC), (uint32_t)batchCount,
-		(uint32_t)computeType, (uint32_t)algo},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
+		.head.key_words = 20,
+		.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n,
+			(uint32_t)k, (uint32_t)Atype, (uint32_t)lda, LIBRARY_TWO(strideA),
+			(uint32_t)Btype, (uint32_t)ldb, LIBRARY_TWO(strideB), (uint32_t)Ctype,
+			(uint32_t)ldc, LIBRARY_TWO(strideC), (uint32_t)batchCount,
+			(uint32_t)computeType, (uint32_t)algo},
+		.varying = {[2] = (uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
+			[6] = (uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasGemmStridedBatchedEx, handle,
@@ -4990,863 +2110,293 @@ STUB(library, cublasStatus_t, cublasGemmGroupedBatchedEx_64, hand_cublasGemmGrou
 	k_array, alpha_array, Aarray, Atype, lda_array, Barray, Btype, ldb_array, beta_array,
 	Carray, Ctype, ldc_array, group_count, group_size, computeType))
 
-/* learned 1497 */
-STUB_EXPORT cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
-		int lda, const float *beta, const float *B, int ldb, float *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgeam, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 4);
-	return vcuda_library_send(&call, OP_cublasSgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
-		NULL, 0);
-}
-
-/* learned 1498 */
-STUB_EXPORT cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
-		int lda, const double *beta, const double *B, int ldb, double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgeam, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
-	return vcuda_library_send(&call, OP_cublasDgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
-		NULL, 0);
-}
-
-/* learned 1499 */
-STUB_EXPORT cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
-		cuComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 5) body = {
-		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[1] = (uint64_t)(uintptr_t)A, [3] = (uint64_t)(uintptr_t)B,
-		[4] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeam, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	vcuda_library_scalar(&call, &body.varying[2], beta, 8);
-	return vcuda_library_send(&call, OP_cublasCgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
-		NULL, 0);
-}
-
-/* learned 1500 */
-STUB_EXPORT cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 7) body = {
-		.head.key_words = 7, .key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m,
-		(uint32_t)n, (uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc},
-		.varying = {[2] = (uint64_t)(uintptr_t)A, [5] = (uint64_t)(uintptr_t)B,
-		[6] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeam, handle, &body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	vcuda_library_scalar(&call, &body.varying[3], beta, 16);
-	return vcuda_library_send(&call, OP_cublasZgeam, &body, sizeof(body), LIBRARY_KEY_TO(7),
-		NULL, 0);
-}
-
-/* learned 1501 */
-STUB_EXPORT cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *const A[], int lda, float *const B[],
-		int ldb, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 3) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrsmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 4);
-	return vcuda_library_send(&call, OP_cublasStrsmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1502 */
-STUB_EXPORT cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *const A[], int lda, double *const B[],
-		int ldb, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 3) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrsmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasDtrsmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1503 */
-STUB_EXPORT cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
-		cuComplex *const B[], int ldb, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 3) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)batchCount}, .varying = {[1] = (uint64_t)(uintptr_t)A,
-		[2] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrsmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 8);
-	return vcuda_library_send(&call, OP_cublasCtrsmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1504 */
-STUB_EXPORT cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
-		cuDoubleComplex *const B[], int ldb, int batchCount)
-{
-	struct library_call call;
-	LIBRARY_BODY(9, 4) body = {
-		.head.key_words = 9, .key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans,
-		(uint32_t)diag, (uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)ldb,
-		(uint32_t)batchCount}, .varying = {[2] = (uint64_t)(uintptr_t)A,
-		[3] = (uint64_t)(uintptr_t)B},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrsmBatched, handle,
-		&body.head.state);
-	vcuda_library_scalar(&call, &body.varying[0], alpha, 16);
-	return vcuda_library_send(&call, OP_cublasZtrsmBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(9), NULL, 0);
-}
-
-/* learned 1505 */
-STUB_EXPORT cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
-		int n, const float *A, int lda, const float *x, int incx, float *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSdgmm, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasSdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
-		NULL, 0);
-}
-
-/* learned 1506 */
-STUB_EXPORT cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
-		int n, const double *A, int lda, const double *x, int incx, double *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDdgmm, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasDdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
-		NULL, 0);
-}
-
-/* learned 1507 */
-STUB_EXPORT cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
-		int n, const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
-		int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCdgmm, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasCdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
-		NULL, 0);
-}
-
-/* learned 1508 */
-STUB_EXPORT cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m,
-		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *C, int ldc)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n,
-		(uint32_t)lda, (uint32_t)incx, (uint32_t)ldc},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)x,
-		[2] = (uint64_t)(uintptr_t)C},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZdgmm, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasZdgmm, &body, sizeof(body), LIBRARY_KEY_TO(6),
-		NULL, 0);
-}
-
-/* learned 1509 */
-STUB_EXPORT cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n,
-		const float *const A[], int lda, float *const Ainv[], int lda_inv, int *info,
-		int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSmatinvBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasSmatinvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1510 */
-STUB_EXPORT cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n,
-		const double *const A[], int lda, double *const Ainv[], int lda_inv, int *info,
-		int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDmatinvBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDmatinvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1511 */
-STUB_EXPORT cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n,
-		const cuComplex *const A[], int lda, cuComplex *const Ainv[], int lda_inv,
-		int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCmatinvBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCmatinvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1512 */
-STUB_EXPORT cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
-		int lda_inv, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 3) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)Ainv, [2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZmatinvBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZmatinvBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1513 */
-STUB_EXPORT cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n,
-		float *const Aarray[], int lda, float *const TauArray[], int *info,
-		int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 2) body = {
-		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)TauArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgeqrfBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasSgeqrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1514 */
-STUB_EXPORT cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n,
-		double *const Aarray[], int lda, double *const TauArray[], int *info,
-		int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 2) body = {
-		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)TauArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgeqrfBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasDgeqrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1515 */
-STUB_EXPORT cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
-		int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 2) body = {
-		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)TauArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgeqrfBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasCgeqrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1516 */
-STUB_EXPORT cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
-		int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 2) body = {
-		.head.key_words = 4, .key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)TauArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgeqrfBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasZgeqrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1517 */
-STUB_EXPORT cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, int nrhs, float *const Aarray[], int lda, float *const Carray[],
-		int ldc, int *info, int *devInfoArray, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 3) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgelsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasSgelsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1518 */
-STUB_EXPORT cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, int nrhs, double *const Aarray[], int lda, double *const Carray[],
-		int ldc, int *info, int *devInfoArray, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 3) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgelsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasDgelsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1519 */
-STUB_EXPORT cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, int nrhs, cuComplex *const Aarray[], int lda,
-		cuComplex *const Carray[], int ldc, int *info, int *devInfoArray, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 3) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgelsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasCgelsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1520 */
-STUB_EXPORT cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, int nrhs, cuDoubleComplex *const Aarray[], int lda,
-		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
-		int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(7, 3) body = {
-		.head.key_words = 7, .key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n,
-		(uint32_t)nrhs, (uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)Carray, [2] = (uint64_t)(uintptr_t)devInfoArray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgelsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasZgelsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(7), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1521 */
-STUB_EXPORT cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *AP, float *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStpttr, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasStpttr, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1522 */
-STUB_EXPORT cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *AP, double *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtpttr, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtpttr, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1523 */
-STUB_EXPORT cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *AP, cuComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtpttr, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtpttr, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1524 */
-STUB_EXPORT cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)AP, [1] = (uint64_t)(uintptr_t)A},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtpttr, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtpttr, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1525 */
-STUB_EXPORT cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *A, int lda, float *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasStrttp, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasStrttp, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1526 */
-STUB_EXPORT cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *A, int lda, double *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDtrttp, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasDtrttp, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1527 */
-STUB_EXPORT cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *A, int lda, cuComplex *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCtrttp, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasCtrttp, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1528 */
-STUB_EXPORT cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 2) body = {
-		.head.key_words = 3, .key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)AP},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZtrttp, handle, &body.head.state);
-	return vcuda_library_send(&call, OP_cublasZtrttp, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1529 */
-STUB_EXPORT cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[],
-		int lda, int *P, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
-		[2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgetrfBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasSgetrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1530 */
-STUB_EXPORT cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[],
-		int lda, int *P, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
-		[2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgetrfBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDgetrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1531 */
-STUB_EXPORT cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n,
-		cuComplex *const A[], int lda, int *P, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
-		[2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgetrfBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCgetrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1532 */
-STUB_EXPORT cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n,
-		cuDoubleComplex *const A[], int lda, int *P, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(3, 3) body = {
-		.head.key_words = 3, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)A, [1] = (uint64_t)(uintptr_t)P,
-		[2] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgetrfBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZgetrfBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(3), NULL, 0);
-}
-
-/* learned 1533 */
-STUB_EXPORT cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n,
-		const float *const A[], int lda, const int *P, float *const C[], int ldc,
-		int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
-		[3] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgetriBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasSgetriBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1534 */
-STUB_EXPORT cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n,
-		const double *const A[], int lda, const int *P, double *const C[], int ldc,
-		int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
-		[3] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgetriBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasDgetriBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1535 */
-STUB_EXPORT cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n,
-		const cuComplex *const A[], int lda, const int *P, cuComplex *const C[],
-		int ldc, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
-		[3] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgetriBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasCgetriBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1536 */
-STUB_EXPORT cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, const int *P,
-		cuDoubleComplex *const C[], int ldc, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 4) body = {
-		.head.key_words = 4, .key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc,
-		(uint32_t)batchSize}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)P, [2] = (uint64_t)(uintptr_t)C,
-		[3] = (uint64_t)(uintptr_t)info},
-	};
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgetriBatched, handle,
-		&body.head.state);
-	return vcuda_library_send(&call, OP_cublasZgetriBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 1537 */
-STUB_EXPORT cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int n, int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
-		float *const Barray[], int ldb, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
-		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasSgetrsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasSgetrsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1538 */
-STUB_EXPORT cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int n, int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
-		double *const Barray[], int ldb, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
-		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasDgetrsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasDgetrsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1539 */
-STUB_EXPORT cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int n, int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
-		cuComplex *const Barray[], int ldb, int *info, int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
-		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasCgetrsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasCgetrsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
-
-/* learned 1540 */
-STUB_EXPORT cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int n, int nrhs, const cuDoubleComplex *const Aarray[], int lda,
-		const int *devIpiv, cuDoubleComplex *const Barray[], int ldb, int *info,
-		int batchSize)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 3) body = {
-		.head.key_words = 6, .key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs,
-		(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchSize},
-		.varying = {[0] = (uint64_t)(uintptr_t)Aarray,
-		[1] = (uint64_t)(uintptr_t)devIpiv, [2] = (uint64_t)(uintptr_t)Barray},
-	};
-	LIBRARY_RESULTS(1) reply;
-	int status;
-
-	vcuda_library_begin(&call, &cublas_front, CALL_cublasZgetrsBatched, handle,
-		&body.head.state);
-	status = vcuda_library_send(&call, OP_cublasZgetrsBatched, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), &reply, sizeof(reply));
-	if (info && !status)
-		*info = (int)reply.out[0];
-	return status;
-}
+/* learned */
+#define LIKE_cublasSgeam(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, int m, int n, const TYPE *alpha, \
+			const TYPE *A, int lda, const TYPE *beta, const TYPE *B, int ldb, \
+			TYPE *C, int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)lda, (uint32_t)ldb, (uint32_t)ldc}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					[2 * LIBRARY_WORDS(TYPE) + 1] = \
+					(uint64_t)(uintptr_t)B, (uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		vcuda_library_scalar(&call, &body.varying[LIBRARY_WORDS(TYPE) + 1], beta, \
+				sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), NULL, 0); \
+	}
+LIKE_cublasSgeam(cublasSgeam, float)
+LIKE_cublasSgeam(cublasDgeam, double)
+LIKE_cublasSgeam(cublasCgeam, cuComplex)
+LIKE_cublasSgeam(cublasZgeam, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStrsmBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			int m, int n, const TYPE *alpha, const TYPE *const A[], int lda, \
+			TYPE *const B[], int ldb, int batchCount) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(9, LIBRARY_WORDS(TYPE) + 2) body = { \
+			.head.key_words = 9, \
+			.key = {(uint32_t)side, (uint32_t)uplo, (uint32_t)trans, \
+					(uint32_t)diag, (uint32_t)m, (uint32_t)n, \
+					(uint32_t)lda, (uint32_t)ldb, (uint32_t)batchCount}, \
+			.varying = {[LIBRARY_WORDS(TYPE)] = (uint64_t)(uintptr_t)A, \
+					(uint64_t)(uintptr_t)B}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		vcuda_library_scalar(&call, &body.varying[0], alpha, sizeof(TYPE)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(9), NULL, 0); \
+	}
+LIKE_cublasStrsmBatched(cublasStrsmBatched, float)
+LIKE_cublasStrsmBatched(cublasDtrsmBatched, double)
+LIKE_cublasStrsmBatched(cublasCtrsmBatched, cuComplex)
+LIKE_cublasStrsmBatched(cublasZtrsmBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSdgmm(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t mode, int m, \
+			int n, const TYPE *A, int lda, const TYPE *x, int incx, TYPE *C, \
+			int ldc) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(6, 3) body = { \
+			.head.key_words = 6, \
+			.key = {(uint32_t)mode, (uint32_t)m, (uint32_t)n, (uint32_t)lda, \
+					(uint32_t)incx, (uint32_t)ldc}, \
+			.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)x, \
+					(uint64_t)(uintptr_t)C}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(6), NULL, 0); \
+	}
+LIKE_cublasSdgmm(cublasSdgmm, float)
+LIKE_cublasSdgmm(cublasDdgmm, double)
+LIKE_cublasSdgmm(cublasCdgmm, cuComplex)
+LIKE_cublasSdgmm(cublasZdgmm, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSmatinvBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], \
+			int lda, TYPE *const Ainv[], int lda_inv, int *info, int batchSize) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(4, 3) body = { \
+			.head.key_words = 4, \
+			.key = {(uint32_t)n, (uint32_t)lda, (uint32_t)lda_inv, \
+					(uint32_t)batchSize}, \
+			.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)Ainv, \
+					(uint64_t)(uintptr_t)info}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(4), NULL, 0); \
+	}
+LIKE_cublasSmatinvBatched(cublasSmatinvBatched, float)
+LIKE_cublasSmatinvBatched(cublasDmatinvBatched, double)
+LIKE_cublasSmatinvBatched(cublasCmatinvBatched, cuComplex)
+LIKE_cublasSmatinvBatched(cublasZmatinvBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSgeqrfBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int m, int n, \
+			TYPE *const Aarray[], int lda, TYPE *const TauArray[], int *info, \
+			int batchSize) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(4, 2) body = { \
+			.head.key_words = 4, \
+			.key = {(uint32_t)m, (uint32_t)n, (uint32_t)lda, (uint32_t)batchSize}, \
+			.varying = {(uint64_t)(uintptr_t)Aarray, \
+					(uint64_t)(uintptr_t)TauArray}, \
+		}; \
+		LIBRARY_RESULTS(1) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(4), &reply, sizeof(reply)); \
+		if (info && !status) \
+			*info = (int)reply.out[0]; \
+		return status; \
+	}
+LIKE_cublasSgeqrfBatched(cublasSgeqrfBatched, float)
+LIKE_cublasSgeqrfBatched(cublasDgeqrfBatched, double)
+LIKE_cublasSgeqrfBatched(cublasCgeqrfBatched, cuComplex)
+LIKE_cublasSgeqrfBatched(cublasZgeqrfBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSgelsBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
+			int n, int nrhs, TYPE *const Aarray[], int lda, TYPE *const Carray[], \
+			int ldc, int *info, int *devInfoArray, int batchSize) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(7, 3) body = { \
+			.head.key_words = 7, \
+			.key = {(uint32_t)trans, (uint32_t)m, (uint32_t)n, (uint32_t)nrhs, \
+					(uint32_t)lda, (uint32_t)ldc, (uint32_t)batchSize}, \
+			.varying = {(uint64_t)(uintptr_t)Aarray, (uint64_t)(uintptr_t)Carray, \
+					(uint64_t)(uintptr_t)devInfoArray}, \
+		}; \
+		LIBRARY_RESULTS(1) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(7), &reply, sizeof(reply)); \
+		if (info && !status) \
+			*info = (int)reply.out[0]; \
+		return status; \
+	}
+LIKE_cublasSgelsBatched(cublasSgelsBatched, float)
+LIKE_cublasSgelsBatched(cublasDgelsBatched, double)
+LIKE_cublasSgelsBatched(cublasCgelsBatched, cuComplex)
+LIKE_cublasSgelsBatched(cublasZgelsBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStpttr(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *AP, TYPE *A, int lda) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda}, \
+			.varying = {(uint64_t)(uintptr_t)AP, (uint64_t)(uintptr_t)A}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasStpttr(cublasStpttr, float)
+LIKE_cublasStpttr(cublasDtpttr, double)
+LIKE_cublasStpttr(cublasCtpttr, cuComplex)
+LIKE_cublasStpttr(cublasZtpttr, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasStrttp(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *A, int lda, TYPE *AP) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, 2) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)uplo, (uint32_t)n, (uint32_t)lda}, \
+			.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)AP}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasStrttp(cublasStrttp, float)
+LIKE_cublasStrttp(cublasDtrttp, double)
+LIKE_cublasStrttp(cublasCtrttp, cuComplex)
+LIKE_cublasStrttp(cublasZtrttp, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSgetrfBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, TYPE *const A[], \
+			int lda, int *P, int *info, int batchSize) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(3, 3) body = { \
+			.head.key_words = 3, \
+			.key = {(uint32_t)n, (uint32_t)lda, (uint32_t)batchSize}, \
+			.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)P, \
+					(uint64_t)(uintptr_t)info}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(3), NULL, 0); \
+	}
+LIKE_cublasSgetrfBatched(cublasSgetrfBatched, float)
+LIKE_cublasSgetrfBatched(cublasDgetrfBatched, double)
+LIKE_cublasSgetrfBatched(cublasCgetrfBatched, cuComplex)
+LIKE_cublasSgetrfBatched(cublasZgetrfBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSgetriBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], \
+			int lda, const int *P, TYPE *const C[], int ldc, int *info, \
+			int batchSize) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(4, 4) body = { \
+			.head.key_words = 4, \
+			.key = {(uint32_t)n, (uint32_t)lda, (uint32_t)ldc, \
+					(uint32_t)batchSize}, \
+			.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)P, \
+					(uint64_t)(uintptr_t)C, (uint64_t)(uintptr_t)info}, \
+		}; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(4), NULL, 0); \
+	}
+LIKE_cublasSgetriBatched(cublasSgetriBatched, float)
+LIKE_cublasSgetriBatched(cublasDgetriBatched, double)
+LIKE_cublasSgetriBatched(cublasCgetriBatched, cuComplex)
+LIKE_cublasSgetriBatched(cublasZgetriBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cublasSgetrsBatched(name, TYPE) \
+	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int n, \
+			int nrhs, const TYPE *const Aarray[], int lda, const int *devIpiv, \
+			TYPE *const Barray[], int ldb, int *info, int batchSize) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(6, 3) body = { \
+			.head.key_words = 6, \
+			.key = {(uint32_t)trans, (uint32_t)n, (uint32_t)nrhs, (uint32_t)lda, \
+					(uint32_t)ldb, (uint32_t)batchSize}, \
+			.varying = {(uint64_t)(uintptr_t)Aarray, (uint64_t)(uintptr_t)devIpiv, \
+					(uint64_t)(uintptr_t)Barray}, \
+		}; \
+		LIBRARY_RESULTS(1) reply; \
+		int status; \
+\
+		vcuda_library_begin(&call, &cublas_front, CALL_##name, handle, \
+				&body.head.state); \
+		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(6), &reply, sizeof(reply)); \
+		if (info && !status) \
+			*info = (int)reply.out[0]; \
+		return status; \
+	}
+LIKE_cublasSgetrsBatched(cublasSgetrsBatched, float)
+LIKE_cublasSgetrsBatched(cublasDgetrsBatched, double)
+LIKE_cublasSgetrsBatched(cublasCgetrsBatched, cuComplex)
+LIKE_cublasSgetrsBatched(cublasZgetrsBatched, cuDoubleComplex)
 
 /* learned 1541 */
 STUB_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
@@ -5856,11 +2406,13 @@ STUB_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOper
 {
 	struct library_call call;
 	LIBRARY_BODY(14, 3) body = {
-		.head.key_words = 14, .key = {(uint32_t)transa, (uint32_t)transb,
-		(uint32_t)transc, (uint32_t)m, (uint32_t)n, (uint32_t)k, (uint32_t)A_bias,
-		(uint32_t)lda, (uint32_t)B_bias, (uint32_t)ldb, (uint32_t)C_bias, (uint32_t)ldc,
-		(uint32_t)C_mult, (uint32_t)C_shift}, .varying = {[0] = (uint64_t)(uintptr_t)A,
-		[1] = (uint64_t)(uintptr_t)B, [2] = (uint64_t)(uintptr_t)C},
+		.head.key_words = 14,
+		.key = {(uint32_t)transa, (uint32_t)transb, (uint32_t)transc, (uint32_t)m,
+			(uint32_t)n, (uint32_t)k, (uint32_t)A_bias, (uint32_t)lda,
+			(uint32_t)B_bias, (uint32_t)ldb, (uint32_t)C_bias, (uint32_t)ldc,
+			(uint32_t)C_mult, (uint32_t)C_shift},
+		.varying = {(uint64_t)(uintptr_t)A, (uint64_t)(uintptr_t)B,
+			(uint64_t)(uintptr_t)C},
 	};
 
 	vcuda_library_begin(&call, &cublas_front, CALL_cublasUint8gemmBias, handle,

@@ -288,39 +288,25 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor,
 	hand_cudnnDestroyReduceTensorDescriptor,
 	(cudnnReduceTensorDescriptor_t reduceTensorDesc), (reduceTensorDesc))
 
-/* cached 2105 */
-STUB_EXPORT cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle,
-		const cudnnReduceTensorDescriptor_t reduceTensorDesc,
-		const cudnnTensorDescriptor_t aDesc, const cudnnTensorDescriptor_t cDesc,
-		size_t *sizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetReductionIndicesSize,
-		OP_cudnnGetReductionIndicesSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, reduceTensorDesc, CUDNN_KIND_REDUCE);
-	library_put_descriptor(&items, aDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	return library_send(&items);
-}
-
-/* cached 2106 */
-STUB_EXPORT cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
-		const cudnnReduceTensorDescriptor_t reduceTensorDesc,
-		const cudnnTensorDescriptor_t aDesc, const cudnnTensorDescriptor_t cDesc,
-		size_t *sizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetReductionWorkspaceSize,
-		OP_cudnnGetReductionWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, reduceTensorDesc, CUDNN_KIND_REDUCE);
-	library_put_descriptor(&items, aDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	return library_send(&items);
-}
+/* cached */
+#define LIKE_cudnnGetReductionIndicesSize(name) \
+	STUB_EXPORT cudnnStatus_t name(cudnnHandle_t handle, \
+			const cudnnReduceTensorDescriptor_t reduceTensorDesc, \
+			const cudnnTensorDescriptor_t aDesc, \
+			const cudnnTensorDescriptor_t cDesc, size_t *sizeInBytes) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_descriptor(&items, reduceTensorDesc, CUDNN_KIND_REDUCE); \
+		library_put_descriptor(&items, aDesc, CUDNN_KIND_TENSOR); \
+		library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR); \
+		library_out(&items, sizeInBytes, sizeof(*sizeInBytes)); \
+		return library_send(&items); \
+	}
+LIKE_cudnnGetReductionIndicesSize(cudnnGetReductionIndicesSize)
+LIKE_cudnnGetReductionIndicesSize(cudnnGetReductionWorkspaceSize)
 
 /* learned 2107 */
 STUB_EXPORT cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
@@ -1767,17 +1753,18 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionNdForwardOutputDim,
 	int nbDims, int tensorOuputDimA[]), (convDesc, inputTensorDesc, filterDesc, nbDims,
 	tensorOuputDimA))
 
-/* cached 2153 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle,
-		int *count)
-{
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionForwardAlgorithmMaxCount,
-		OP_cudnnGetConvolutionForwardAlgorithmMaxCount, LIBRARY_CACHED, handle);
-	library_out(&items, count, sizeof(*count));
-	return library_send(&items);
-}
+/* cached */
+#define LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(name) \
+	STUB_EXPORT cudnnStatus_t name(cudnnHandle_t handle, int *count) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_out(&items, count, sizeof(*count)); \
+		return library_send(&items); \
+	}
+LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnGetConvolutionForwardAlgorithmMaxCount)
 
 /* cached 2154 */
 STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle,
@@ -1967,19 +1954,8 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t ha
 	library_put_device(&items, y);
 	return library_send(&items);
 }
-
-/* cached 2162 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithmMaxCount(cudnnHandle_t handle,
-		int *count)
-{
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front,
-		CALL_cudnnGetConvolutionBackwardDataAlgorithmMaxCount,
-		OP_cudnnGetConvolutionBackwardDataAlgorithmMaxCount, LIBRARY_CACHED, handle);
-	library_out(&items, count, sizeof(*count));
-	return library_send(&items);
-}
+LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
+	cudnnGetConvolutionBackwardDataAlgorithmMaxCount)
 
 /* call 2163 */
 STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_t handle,
@@ -2101,19 +2077,8 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, con
 #if VCUDA_ABI == 9
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnVersionCheck, hand_cudnnCnnVersionCheck, (void), ())
 #endif
-
-/* cached 2168 */
-STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(
-		cudnnHandle_t handle, int *count)
-{
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front,
-		CALL_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount,
-		OP_cudnnGetConvolutionBackwardFilterAlgorithmMaxCount, LIBRARY_CACHED, handle);
-	library_out(&items, count, sizeof(*count));
-	return library_send(&items);
-}
+LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
+	cudnnGetConvolutionBackwardFilterAlgorithmMaxCount)
 
 /* call 2169 */
 STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandle_t handle,
@@ -2294,37 +2259,24 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNProjectionLayers, hand_cudnnGetRNNPro
 	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, int *recProjSize,
 	int *outProjSize), (handle, rnnDesc, recProjSize, outProjSize))
 
-/* cached 2175 */
-STUB_EXPORT cudnnStatus_t cudnnGetRNNWorkspaceSize(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
-		const cudnnTensorDescriptor_t *xDesc, size_t *sizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNWorkspaceSize,
-		OP_cudnnGetRNNWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)seqLength);
-	library_put_each(&items, xDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	return library_send(&items);
-}
-
-/* cached 2176 */
-STUB_EXPORT cudnnStatus_t cudnnGetRNNTrainingReserveSize(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
-		const cudnnTensorDescriptor_t *xDesc, size_t *sizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNTrainingReserveSize,
-		OP_cudnnGetRNNTrainingReserveSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)seqLength);
-	library_put_each(&items, xDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	return library_send(&items);
-}
+/* cached */
+#define LIKE_cudnnGetRNNWorkspaceSize(name) \
+	STUB_EXPORT cudnnStatus_t name(cudnnHandle_t handle, \
+			const cudnnRNNDescriptor_t rnnDesc, const int seqLength, \
+			const cudnnTensorDescriptor_t *xDesc, size_t *sizeInBytes) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN); \
+		library_put_int(&items, (uint32_t)seqLength); \
+		library_put_each(&items, xDesc, seqLength, CUDNN_KIND_TENSOR); \
+		library_out(&items, sizeInBytes, sizeof(*sizeInBytes)); \
+		return library_send(&items); \
+	}
+LIKE_cudnnGetRNNWorkspaceSize(cudnnGetRNNWorkspaceSize)
+LIKE_cudnnGetRNNWorkspaceSize(cudnnGetRNNTrainingReserveSize)
 
 /* cached 2177 */
 STUB_EXPORT cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle,

@@ -84,7 +84,7 @@ STUB_EXPORT curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t 
 		unsigned long long seed)
 {
 	struct library_call call;
-	LIBRARY_BODY(0, 1) body = {.head.key_words = 0, .varying = {[0] = seed}};
+	LIBRARY_BODY(0, 1) body = {.head.key_words = 0, .varying = {seed}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetPseudoRandomGeneratorSeed,
 		generator, &body.head.state);
@@ -97,7 +97,7 @@ STUB_EXPORT curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator,
 		unsigned long long offset)
 {
 	struct library_call call;
-	LIBRARY_BODY(0, 1) body = {.head.key_words = 0, .varying = {[0] = offset}};
+	LIBRARY_BODY(0, 1) body = {.head.key_words = 0, .varying = {offset}};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandSetGeneratorOffset, generator,
 		&body.head.state);
@@ -161,103 +161,67 @@ STUB_EXPORT curandStatus_t curandGenerateLongLong(curandGenerator_t generator,
 		LIBRARY_KEY_TO(2), NULL, 0);
 }
 
-/* learned 2509 */
-STUB_EXPORT curandStatus_t curandGenerateUniform(curandGenerator_t generator, float *outputPtr,
-		size_t num)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 1) body = {.head.key_words = 2, .key = {LIBRARY_TWO(num)}};
+/* learned */
+#define LIKE_curandGenerateUniform(name, TYPE) \
+	STUB_EXPORT curandStatus_t name(curandGenerator_t generator, TYPE *outputPtr, \
+			size_t num) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(2, 1) body = {.head.key_words = 2, .key = {LIBRARY_TWO(num)}}; \
+\
+		vcuda_library_begin(&call, &curand_front, CALL_##name, generator, \
+				&body.head.state); \
+		vcuda_library_fills(&call, &body.varying[0], outputPtr, num, \
+				sizeof(*outputPtr)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(2), NULL, 0); \
+	}
+LIKE_curandGenerateUniform(curandGenerateUniform, float)
+LIKE_curandGenerateUniform(curandGenerateUniformDouble, double)
 
-	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateUniform, generator,
-		&body.head.state);
-	vcuda_library_fills(&call, &body.varying[0], outputPtr, num, sizeof(*outputPtr));
-	return vcuda_library_send(&call, OP_curandGenerateUniform, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
+/* learned */
+#define LIKE_curandGenerateNormal(name) \
+	STUB_EXPORT curandStatus_t name(curandGenerator_t generator, float *outputPtr, \
+			size_t n, float mean, float stddev) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(4, 1) body = { \
+			.head.key_words = 4, \
+			.key = {LIBRARY_TWO(n), library_float_bits(mean), \
+					library_float_bits(stddev)}, \
+		}; \
+\
+		vcuda_library_begin(&call, &curand_front, CALL_##name, generator, \
+				&body.head.state); \
+		vcuda_library_fills(&call, &body.varying[0], outputPtr, n, \
+				sizeof(*outputPtr)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(4), NULL, 0); \
+	}
+LIKE_curandGenerateNormal(curandGenerateNormal)
 
-/* learned 2510 */
-STUB_EXPORT curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator,
-		double *outputPtr, size_t num)
-{
-	struct library_call call;
-	LIBRARY_BODY(2, 1) body = {.head.key_words = 2, .key = {LIBRARY_TWO(num)}};
-
-	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateUniformDouble, generator,
-		&body.head.state);
-	vcuda_library_fills(&call, &body.varying[0], outputPtr, num, sizeof(*outputPtr));
-	return vcuda_library_send(&call, OP_curandGenerateUniformDouble, &body, sizeof(body),
-		LIBRARY_KEY_TO(2), NULL, 0);
-}
-
-/* learned 2511 */
-STUB_EXPORT curandStatus_t curandGenerateNormal(curandGenerator_t generator, float *outputPtr,
-		size_t n, float mean, float stddev)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 1) body = {
-		.head.key_words = 4, .key = {LIBRARY_TWO(n), library_float_bits(mean),
-		library_float_bits(stddev)},
-	};
-
-	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateNormal, generator,
-		&body.head.state);
-	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
-	return vcuda_library_send(&call, OP_curandGenerateNormal, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 2512 */
-STUB_EXPORT curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator,
-		double *outputPtr, size_t n, double mean, double stddev)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 1) body = {
-		.head.key_words = 6, .key = {LIBRARY_TWO(n),
-		LIBRARY_TWO(library_double_bits(mean)),
-		LIBRARY_TWO(library_double_bits(stddev))},
-	};
-
-	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateNormalDouble, generator,
-		&body.head.state);
-	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
-	return vcuda_library_send(&call, OP_curandGenerateNormalDouble, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
-
-/* learned 2513 */
-STUB_EXPORT curandStatus_t curandGenerateLogNormal(curandGenerator_t generator,
-		float *outputPtr, size_t n, float mean, float stddev)
-{
-	struct library_call call;
-	LIBRARY_BODY(4, 1) body = {
-		.head.key_words = 4, .key = {LIBRARY_TWO(n), library_float_bits(mean),
-		library_float_bits(stddev)},
-	};
-
-	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateLogNormal, generator,
-		&body.head.state);
-	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
-	return vcuda_library_send(&call, OP_curandGenerateLogNormal, &body, sizeof(body),
-		LIBRARY_KEY_TO(4), NULL, 0);
-}
-
-/* learned 2514 */
-STUB_EXPORT curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator,
-		double *outputPtr, size_t n, double mean, double stddev)
-{
-	struct library_call call;
-	LIBRARY_BODY(6, 1) body = {
-		.head.key_words = 6, .key = {LIBRARY_TWO(n),
-		LIBRARY_TWO(library_double_bits(mean)),
-		LIBRARY_TWO(library_double_bits(stddev))},
-	};
-
-	vcuda_library_begin(&call, &curand_front, CALL_curandGenerateLogNormalDouble, generator,
-		&body.head.state);
-	vcuda_library_fills(&call, &body.varying[0], outputPtr, n, sizeof(*outputPtr));
-	return vcuda_library_send(&call, OP_curandGenerateLogNormalDouble, &body, sizeof(body),
-		LIBRARY_KEY_TO(6), NULL, 0);
-}
+/* learned */
+#define LIKE_curandGenerateNormalDouble(name) \
+	STUB_EXPORT curandStatus_t name(curandGenerator_t generator, double *outputPtr, \
+			size_t n, double mean, double stddev) \
+	{ \
+		struct library_call call; \
+		LIBRARY_BODY(6, 1) body = { \
+			.head.key_words = 6, \
+			.key = {LIBRARY_TWO(n), LIBRARY_TWO(library_double_bits(mean)), \
+					LIBRARY_TWO(library_double_bits(stddev))}, \
+		}; \
+\
+		vcuda_library_begin(&call, &curand_front, CALL_##name, generator, \
+				&body.head.state); \
+		vcuda_library_fills(&call, &body.varying[0], outputPtr, n, \
+				sizeof(*outputPtr)); \
+		return vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
+				LIBRARY_KEY_TO(6), NULL, 0); \
+	}
+LIKE_curandGenerateNormalDouble(curandGenerateNormalDouble)
+LIKE_curandGenerateNormal(curandGenerateLogNormal)
+LIKE_curandGenerateNormalDouble(curandGenerateLogNormalDouble)
 STUB(library, curandStatus_t, curandCreatePoissonDistribution,
 	hand_curandCreatePoissonDistribution, (double lambda,
 	curandDiscreteDistribution_t *discrete_distribution), (lambda, discrete_distribution))
@@ -270,8 +234,8 @@ STUB_EXPORT curandStatus_t curandGeneratePoisson(curandGenerator_t generator,
 {
 	struct library_call call;
 	LIBRARY_BODY(4, 1) body = {
-		.head.key_words = 4, .key = {LIBRARY_TWO(n),
-		LIBRARY_TWO(library_double_bits(lambda))},
+		.head.key_words = 4,
+		.key = {LIBRARY_TWO(n), LIBRARY_TWO(library_double_bits(lambda))},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGeneratePoisson, generator,
@@ -287,8 +251,9 @@ STUB_EXPORT curandStatus_t curandGeneratePoissonMethod(curandGenerator_t generat
 {
 	struct library_call call;
 	LIBRARY_BODY(5, 1) body = {
-		.head.key_words = 5, .key = {LIBRARY_TWO(n),
-		LIBRARY_TWO(library_double_bits(lambda)), (uint32_t)method},
+		.head.key_words = 5,
+		.key = {LIBRARY_TWO(n), LIBRARY_TWO(library_double_bits(lambda)),
+			(uint32_t)method},
 	};
 
 	vcuda_library_begin(&call, &curand_front, CALL_curandGeneratePoissonMethod, generator,

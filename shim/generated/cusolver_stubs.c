@@ -113,2349 +113,344 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetMathMode(cusolverDnHandle_t handle,
 }
 #endif
 
-/* call 2702 */
-STUB_EXPORT cusolverStatus_t cusolverDnZZgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZZgesv, OP_cusolverDnZZgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2703 */
-STUB_EXPORT cusolverStatus_t cusolverDnZCgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZCgesv, OP_cusolverDnZCgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2704 */
-STUB_EXPORT cusolverStatus_t cusolverDnZKgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZKgesv, OP_cusolverDnZKgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2705 */
-STUB_EXPORT cusolverStatus_t cusolverDnZEgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZEgesv, OP_cusolverDnZEgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2706 */
-STUB_EXPORT cusolverStatus_t cusolverDnZYgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZYgesv, OP_cusolverDnZYgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2707 */
-STUB_EXPORT cusolverStatus_t cusolverDnCCgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCCgesv, OP_cusolverDnCCgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2708 */
-STUB_EXPORT cusolverStatus_t cusolverDnCEgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCEgesv, OP_cusolverDnCEgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2709 */
-STUB_EXPORT cusolverStatus_t cusolverDnCKgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCKgesv, OP_cusolverDnCKgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2710 */
-STUB_EXPORT cusolverStatus_t cusolverDnCYgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCYgesv, OP_cusolverDnCYgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2711 */
-STUB_EXPORT cusolverStatus_t cusolverDnDDgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDDgesv, OP_cusolverDnDDgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2712 */
-STUB_EXPORT cusolverStatus_t cusolverDnDSgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDSgesv, OP_cusolverDnDSgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2713 */
-STUB_EXPORT cusolverStatus_t cusolverDnDHgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDHgesv, OP_cusolverDnDHgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2714 */
-STUB_EXPORT cusolverStatus_t cusolverDnDBgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDBgesv, OP_cusolverDnDBgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2715 */
-STUB_EXPORT cusolverStatus_t cusolverDnDXgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDXgesv, OP_cusolverDnDXgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2716 */
-STUB_EXPORT cusolverStatus_t cusolverDnSSgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSSgesv, OP_cusolverDnSSgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2717 */
-STUB_EXPORT cusolverStatus_t cusolverDnSHgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSHgesv, OP_cusolverDnSHgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2718 */
-STUB_EXPORT cusolverStatus_t cusolverDnSBgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSBgesv, OP_cusolverDnSBgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2719 */
-STUB_EXPORT cusolverStatus_t cusolverDnSXgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSXgesv, OP_cusolverDnSXgesv,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* cached 2720 */
-STUB_EXPORT cusolverStatus_t cusolverDnZZgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZZgesv_bufferSize,
-		OP_cusolverDnZZgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2721 */
-STUB_EXPORT cusolverStatus_t cusolverDnZCgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZCgesv_bufferSize,
-		OP_cusolverDnZCgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2722 */
-STUB_EXPORT cusolverStatus_t cusolverDnZKgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZKgesv_bufferSize,
-		OP_cusolverDnZKgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2723 */
-STUB_EXPORT cusolverStatus_t cusolverDnZEgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZEgesv_bufferSize,
-		OP_cusolverDnZEgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2724 */
-STUB_EXPORT cusolverStatus_t cusolverDnZYgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZYgesv_bufferSize,
-		OP_cusolverDnZYgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2725 */
-STUB_EXPORT cusolverStatus_t cusolverDnCCgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCCgesv_bufferSize,
-		OP_cusolverDnCCgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2726 */
-STUB_EXPORT cusolverStatus_t cusolverDnCKgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCKgesv_bufferSize,
-		OP_cusolverDnCKgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2727 */
-STUB_EXPORT cusolverStatus_t cusolverDnCEgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCEgesv_bufferSize,
-		OP_cusolverDnCEgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2728 */
-STUB_EXPORT cusolverStatus_t cusolverDnCYgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCYgesv_bufferSize,
-		OP_cusolverDnCYgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2729 */
-STUB_EXPORT cusolverStatus_t cusolverDnDDgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDDgesv_bufferSize,
-		OP_cusolverDnDDgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2730 */
-STUB_EXPORT cusolverStatus_t cusolverDnDSgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDSgesv_bufferSize,
-		OP_cusolverDnDSgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2731 */
-STUB_EXPORT cusolverStatus_t cusolverDnDHgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDHgesv_bufferSize,
-		OP_cusolverDnDHgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2732 */
-STUB_EXPORT cusolverStatus_t cusolverDnDBgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDBgesv_bufferSize,
-		OP_cusolverDnDBgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2733 */
-STUB_EXPORT cusolverStatus_t cusolverDnDXgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDXgesv_bufferSize,
-		OP_cusolverDnDXgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2734 */
-STUB_EXPORT cusolverStatus_t cusolverDnSSgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSSgesv_bufferSize,
-		OP_cusolverDnSSgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2735 */
-STUB_EXPORT cusolverStatus_t cusolverDnSHgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSHgesv_bufferSize,
-		OP_cusolverDnSHgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2736 */
-STUB_EXPORT cusolverStatus_t cusolverDnSBgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSBgesv_bufferSize,
-		OP_cusolverDnSBgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2737 */
-STUB_EXPORT cusolverStatus_t cusolverDnSXgesv_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSXgesv_bufferSize,
-		OP_cusolverDnSXgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dipiv);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* call 2738 */
-STUB_EXPORT cusolverStatus_t cusolverDnZZgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZZgels, OP_cusolverDnZZgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2739 */
-STUB_EXPORT cusolverStatus_t cusolverDnZCgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZCgels, OP_cusolverDnZCgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2740 */
-STUB_EXPORT cusolverStatus_t cusolverDnZKgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZKgels, OP_cusolverDnZKgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2741 */
-STUB_EXPORT cusolverStatus_t cusolverDnZEgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZEgels, OP_cusolverDnZEgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2742 */
-STUB_EXPORT cusolverStatus_t cusolverDnZYgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZYgels, OP_cusolverDnZYgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2743 */
-STUB_EXPORT cusolverStatus_t cusolverDnCCgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCCgels, OP_cusolverDnCCgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2744 */
-STUB_EXPORT cusolverStatus_t cusolverDnCKgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCKgels, OP_cusolverDnCKgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2745 */
-STUB_EXPORT cusolverStatus_t cusolverDnCEgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCEgels, OP_cusolverDnCEgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2746 */
-STUB_EXPORT cusolverStatus_t cusolverDnCYgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCYgels, OP_cusolverDnCYgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2747 */
-STUB_EXPORT cusolverStatus_t cusolverDnDDgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDDgels, OP_cusolverDnDDgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2748 */
-STUB_EXPORT cusolverStatus_t cusolverDnDSgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDSgels, OP_cusolverDnDSgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2749 */
-STUB_EXPORT cusolverStatus_t cusolverDnDHgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDHgels, OP_cusolverDnDHgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2750 */
-STUB_EXPORT cusolverStatus_t cusolverDnDBgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDBgels, OP_cusolverDnDBgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2751 */
-STUB_EXPORT cusolverStatus_t cusolverDnDXgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDXgels, OP_cusolverDnDXgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2752 */
-STUB_EXPORT cusolverStatus_t cusolverDnSSgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSSgels, OP_cusolverDnSSgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2753 */
-STUB_EXPORT cusolverStatus_t cusolverDnSHgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSHgels, OP_cusolverDnSHgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2754 */
-STUB_EXPORT cusolverStatus_t cusolverDnSBgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSBgels, OP_cusolverDnSBgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* call 2755 */
-STUB_EXPORT cusolverStatus_t cusolverDnSXgels(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSXgels, OP_cusolverDnSXgels,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, iter, sizeof(*iter));
-	library_put_device(&items, d_info);
-	return library_send(&items);
-}
-
-/* cached 2756 */
-STUB_EXPORT cusolverStatus_t cusolverDnZZgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA,
-		cusolver_int_t ldda, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZZgels_bufferSize,
-		OP_cusolverDnZZgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2757 */
-STUB_EXPORT cusolverStatus_t cusolverDnZCgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA,
-		cusolver_int_t ldda, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZCgels_bufferSize,
-		OP_cusolverDnZCgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2758 */
-STUB_EXPORT cusolverStatus_t cusolverDnZKgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA,
-		cusolver_int_t ldda, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZKgels_bufferSize,
-		OP_cusolverDnZKgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2759 */
-STUB_EXPORT cusolverStatus_t cusolverDnZEgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA,
-		cusolver_int_t ldda, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZEgels_bufferSize,
-		OP_cusolverDnZEgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2760 */
-STUB_EXPORT cusolverStatus_t cusolverDnZYgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA,
-		cusolver_int_t ldda, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZYgels_bufferSize,
-		OP_cusolverDnZYgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2761 */
-STUB_EXPORT cusolverStatus_t cusolverDnCCgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA,
-		cusolver_int_t ldda, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCCgels_bufferSize,
-		OP_cusolverDnCCgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2762 */
-STUB_EXPORT cusolverStatus_t cusolverDnCKgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA,
-		cusolver_int_t ldda, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCKgels_bufferSize,
-		OP_cusolverDnCKgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2763 */
-STUB_EXPORT cusolverStatus_t cusolverDnCEgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA,
-		cusolver_int_t ldda, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCEgels_bufferSize,
-		OP_cusolverDnCEgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2764 */
-STUB_EXPORT cusolverStatus_t cusolverDnCYgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA,
-		cusolver_int_t ldda, cuComplex *dB, cusolver_int_t lddb, cuComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCYgels_bufferSize,
-		OP_cusolverDnCYgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2765 */
-STUB_EXPORT cusolverStatus_t cusolverDnDDgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, double *dA,
-		cusolver_int_t ldda, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDDgels_bufferSize,
-		OP_cusolverDnDDgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2766 */
-STUB_EXPORT cusolverStatus_t cusolverDnDSgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, double *dA,
-		cusolver_int_t ldda, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDSgels_bufferSize,
-		OP_cusolverDnDSgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2767 */
-STUB_EXPORT cusolverStatus_t cusolverDnDHgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, double *dA,
-		cusolver_int_t ldda, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDHgels_bufferSize,
-		OP_cusolverDnDHgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2768 */
-STUB_EXPORT cusolverStatus_t cusolverDnDBgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, double *dA,
-		cusolver_int_t ldda, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDBgels_bufferSize,
-		OP_cusolverDnDBgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2769 */
-STUB_EXPORT cusolverStatus_t cusolverDnDXgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, double *dA,
-		cusolver_int_t ldda, double *dB, cusolver_int_t lddb, double *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDXgels_bufferSize,
-		OP_cusolverDnDXgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2770 */
-STUB_EXPORT cusolverStatus_t cusolverDnSSgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, float *dA,
-		cusolver_int_t ldda, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSSgels_bufferSize,
-		OP_cusolverDnSSgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2771 */
-STUB_EXPORT cusolverStatus_t cusolverDnSHgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, float *dA,
-		cusolver_int_t ldda, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSHgels_bufferSize,
-		OP_cusolverDnSHgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2772 */
-STUB_EXPORT cusolverStatus_t cusolverDnSBgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, float *dA,
-		cusolver_int_t ldda, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSBgels_bufferSize,
-		OP_cusolverDnSBgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2773 */
-STUB_EXPORT cusolverStatus_t cusolverDnSXgels_bufferSize(cusolverDnHandle_t handle,
-		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, float *dA,
-		cusolver_int_t ldda, float *dB, cusolver_int_t lddb, float *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSXgels_bufferSize,
-		OP_cusolverDnSXgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
-	return library_send(&items);
-}
-
-/* cached 2774 */
-STUB_EXPORT cusolverStatus_t cusolverDnSpotrf_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, float *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSpotrf_bufferSize,
-		OP_cusolverDnSpotrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2775 */
-STUB_EXPORT cusolverStatus_t cusolverDnDpotrf_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, double *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDpotrf_bufferSize,
-		OP_cusolverDnDpotrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2776 */
-STUB_EXPORT cusolverStatus_t cusolverDnCpotrf_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCpotrf_bufferSize,
-		OP_cusolverDnCpotrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2777 */
-STUB_EXPORT cusolverStatus_t cusolverDnZpotrf_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZpotrf_bufferSize,
-		OP_cusolverDnZpotrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* learned 2778 */
-STUB_EXPORT cusolverStatus_t cusolverDnSpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, float *Workspace, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSpotrf, OP_cusolverDnSpotrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2779 */
-STUB_EXPORT cusolverStatus_t cusolverDnDpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, double *Workspace, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDpotrf, OP_cusolverDnDpotrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2780 */
-STUB_EXPORT cusolverStatus_t cusolverDnCpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, cuComplex *Workspace, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCpotrf, OP_cusolverDnCpotrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2781 */
-STUB_EXPORT cusolverStatus_t cusolverDnZpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, cuDoubleComplex *Workspace, int Lwork,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZpotrf, OP_cusolverDnZpotrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2782 */
-STUB_EXPORT cusolverStatus_t cusolverDnSpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, const float *A, int lda, float *B, int ldb, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSpotrs, OP_cusolverDnSpotrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2783 */
-STUB_EXPORT cusolverStatus_t cusolverDnDpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, const double *A, int lda, double *B, int ldb, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDpotrs, OP_cusolverDnDpotrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2784 */
-STUB_EXPORT cusolverStatus_t cusolverDnCpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, const cuComplex *A, int lda, cuComplex *B, int ldb,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCpotrs, OP_cusolverDnCpotrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2785 */
-STUB_EXPORT cusolverStatus_t cusolverDnZpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, const cuDoubleComplex *A, int lda, cuDoubleComplex *B, int ldb,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZpotrs, OP_cusolverDnZpotrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2786 */
-STUB_EXPORT cusolverStatus_t cusolverDnSpotrfBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, float *Aarray[], int lda, int *infoArray,
-		int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSpotrfBatched,
-		OP_cusolverDnSpotrfBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, Aarray);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, infoArray);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2787 */
-STUB_EXPORT cusolverStatus_t cusolverDnDpotrfBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, double *Aarray[], int lda, int *infoArray,
-		int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDpotrfBatched,
-		OP_cusolverDnDpotrfBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, Aarray);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, infoArray);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2788 */
-STUB_EXPORT cusolverStatus_t cusolverDnCpotrfBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuComplex *Aarray[], int lda, int *infoArray,
-		int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCpotrfBatched,
-		OP_cusolverDnCpotrfBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, Aarray);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, infoArray);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2789 */
-STUB_EXPORT cusolverStatus_t cusolverDnZpotrfBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *Aarray[], int lda,
-		int *infoArray, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZpotrfBatched,
-		OP_cusolverDnZpotrfBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, Aarray);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, infoArray);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2790 */
-STUB_EXPORT cusolverStatus_t cusolverDnSpotrsBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, int nrhs, float *A[], int lda, float *B[],
-		int ldb, int *d_info, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSpotrsBatched,
-		OP_cusolverDnSpotrsBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2791 */
-STUB_EXPORT cusolverStatus_t cusolverDnDpotrsBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, int nrhs, double *A[], int lda, double *B[],
-		int ldb, int *d_info, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDpotrsBatched,
-		OP_cusolverDnDpotrsBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2792 */
-STUB_EXPORT cusolverStatus_t cusolverDnCpotrsBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, int nrhs, cuComplex *A[], int lda, cuComplex *B[],
-		int ldb, int *d_info, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCpotrsBatched,
-		OP_cusolverDnCpotrsBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2793 */
-STUB_EXPORT cusolverStatus_t cusolverDnZpotrsBatched(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, int nrhs, cuDoubleComplex *A[], int lda,
-		cuDoubleComplex *B[], int ldb, int *d_info, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZpotrsBatched,
-		OP_cusolverDnZpotrsBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 2794 */
-STUB_EXPORT cusolverStatus_t cusolverDnSpotri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, float *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSpotri_bufferSize,
-		OP_cusolverDnSpotri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2795 */
-STUB_EXPORT cusolverStatus_t cusolverDnDpotri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, double *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDpotri_bufferSize,
-		OP_cusolverDnDpotri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2796 */
-STUB_EXPORT cusolverStatus_t cusolverDnCpotri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCpotri_bufferSize,
-		OP_cusolverDnCpotri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2797 */
-STUB_EXPORT cusolverStatus_t cusolverDnZpotri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZpotri_bufferSize,
-		OP_cusolverDnZpotri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2798 */
-STUB_EXPORT cusolverStatus_t cusolverDnSpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, float *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSpotri, OP_cusolverDnSpotri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2799 */
-STUB_EXPORT cusolverStatus_t cusolverDnDpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, double *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDpotri, OP_cusolverDnDpotri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2800 */
-STUB_EXPORT cusolverStatus_t cusolverDnCpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, cuComplex *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCpotri, OP_cusolverDnCpotri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2801 */
-STUB_EXPORT cusolverStatus_t cusolverDnZpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, cuDoubleComplex *work, int lwork,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZpotri, OP_cusolverDnZpotri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
+/* call */
+#define LIKE_cusolverDnZZgesv(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t n, \
+			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
+			cusolver_int_t *dipiv, TYPE *dB, cusolver_int_t lddb, TYPE *dX, \
+			cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, \
+			cusolver_int_t *iter, cusolver_int_t *d_info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
+				handle); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nrhs); \
+		library_put_device(&items, dA); \
+		library_put_int(&items, (uint32_t)ldda); \
+		library_put_device(&items, dipiv); \
+		library_put_device(&items, dB); \
+		library_put_int(&items, (uint32_t)lddb); \
+		library_put_device(&items, dX); \
+		library_put_int(&items, (uint32_t)lddx); \
+		library_put_device(&items, dWorkspace); \
+		library_put_long(&items, (uint64_t)lwork_bytes); \
+		library_out(&items, iter, sizeof(*iter)); \
+		library_put_device(&items, d_info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnZZgesv(cusolverDnZZgesv, cuDoubleComplex)
+LIKE_cusolverDnZZgesv(cusolverDnZCgesv, cuDoubleComplex)
+LIKE_cusolverDnZZgesv(cusolverDnZKgesv, cuDoubleComplex)
+LIKE_cusolverDnZZgesv(cusolverDnZEgesv, cuDoubleComplex)
+LIKE_cusolverDnZZgesv(cusolverDnZYgesv, cuDoubleComplex)
+LIKE_cusolverDnZZgesv(cusolverDnCCgesv, cuComplex)
+LIKE_cusolverDnZZgesv(cusolverDnCEgesv, cuComplex)
+LIKE_cusolverDnZZgesv(cusolverDnCKgesv, cuComplex)
+LIKE_cusolverDnZZgesv(cusolverDnCYgesv, cuComplex)
+LIKE_cusolverDnZZgesv(cusolverDnDDgesv, double)
+LIKE_cusolverDnZZgesv(cusolverDnDSgesv, double)
+LIKE_cusolverDnZZgesv(cusolverDnDHgesv, double)
+LIKE_cusolverDnZZgesv(cusolverDnDBgesv, double)
+LIKE_cusolverDnZZgesv(cusolverDnDXgesv, double)
+LIKE_cusolverDnZZgesv(cusolverDnSSgesv, float)
+LIKE_cusolverDnZZgesv(cusolverDnSHgesv, float)
+LIKE_cusolverDnZZgesv(cusolverDnSBgesv, float)
+LIKE_cusolverDnZZgesv(cusolverDnSXgesv, float)
+
+/* cached */
+#define LIKE_cusolverDnZZgesv_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t n, \
+			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
+			cusolver_int_t *dipiv, TYPE *dB, cusolver_int_t lddb, TYPE *dX, \
+			cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nrhs); \
+		library_put_device(&items, dA); \
+		library_put_int(&items, (uint32_t)ldda); \
+		library_put_device(&items, dipiv); \
+		library_put_device(&items, dB); \
+		library_put_int(&items, (uint32_t)lddb); \
+		library_put_device(&items, dX); \
+		library_put_int(&items, (uint32_t)lddx); \
+		library_put_device(&items, dWorkspace); \
+		library_out(&items, lwork_bytes, sizeof(*lwork_bytes)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZZgesv_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZCgesv_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZKgesv_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZEgesv_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZYgesv_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnCCgesv_bufferSize, cuComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnCKgesv_bufferSize, cuComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnCEgesv_bufferSize, cuComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnCYgesv_bufferSize, cuComplex)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnDDgesv_bufferSize, double)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnDSgesv_bufferSize, double)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnDHgesv_bufferSize, double)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnDBgesv_bufferSize, double)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnDXgesv_bufferSize, double)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSSgesv_bufferSize, float)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSHgesv_bufferSize, float)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSBgesv_bufferSize, float)
+LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSXgesv_bufferSize, float)
+
+/* call */
+#define LIKE_cusolverDnZZgels(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t m, \
+			cusolver_int_t n, cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
+			TYPE *dB, cusolver_int_t lddb, TYPE *dX, cusolver_int_t lddx, \
+			void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter, \
+			cusolver_int_t *d_info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
+				handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nrhs); \
+		library_put_device(&items, dA); \
+		library_put_int(&items, (uint32_t)ldda); \
+		library_put_device(&items, dB); \
+		library_put_int(&items, (uint32_t)lddb); \
+		library_put_device(&items, dX); \
+		library_put_int(&items, (uint32_t)lddx); \
+		library_put_device(&items, dWorkspace); \
+		library_put_long(&items, (uint64_t)lwork_bytes); \
+		library_out(&items, iter, sizeof(*iter)); \
+		library_put_device(&items, d_info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnZZgels(cusolverDnZZgels, cuDoubleComplex)
+LIKE_cusolverDnZZgels(cusolverDnZCgels, cuDoubleComplex)
+LIKE_cusolverDnZZgels(cusolverDnZKgels, cuDoubleComplex)
+LIKE_cusolverDnZZgels(cusolverDnZEgels, cuDoubleComplex)
+LIKE_cusolverDnZZgels(cusolverDnZYgels, cuDoubleComplex)
+LIKE_cusolverDnZZgels(cusolverDnCCgels, cuComplex)
+LIKE_cusolverDnZZgels(cusolverDnCKgels, cuComplex)
+LIKE_cusolverDnZZgels(cusolverDnCEgels, cuComplex)
+LIKE_cusolverDnZZgels(cusolverDnCYgels, cuComplex)
+LIKE_cusolverDnZZgels(cusolverDnDDgels, double)
+LIKE_cusolverDnZZgels(cusolverDnDSgels, double)
+LIKE_cusolverDnZZgels(cusolverDnDHgels, double)
+LIKE_cusolverDnZZgels(cusolverDnDBgels, double)
+LIKE_cusolverDnZZgels(cusolverDnDXgels, double)
+LIKE_cusolverDnZZgels(cusolverDnSSgels, float)
+LIKE_cusolverDnZZgels(cusolverDnSHgels, float)
+LIKE_cusolverDnZZgels(cusolverDnSBgels, float)
+LIKE_cusolverDnZZgels(cusolverDnSXgels, float)
+
+/* cached */
+#define LIKE_cusolverDnZZgels_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t m, \
+			cusolver_int_t n, cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
+			TYPE *dB, cusolver_int_t lddb, TYPE *dX, cusolver_int_t lddx, \
+			void *dWorkspace, size_t *lwork_bytes) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nrhs); \
+		library_put_device(&items, dA); \
+		library_put_int(&items, (uint32_t)ldda); \
+		library_put_device(&items, dB); \
+		library_put_int(&items, (uint32_t)lddb); \
+		library_put_device(&items, dX); \
+		library_put_int(&items, (uint32_t)lddx); \
+		library_put_device(&items, dWorkspace); \
+		library_out(&items, lwork_bytes, sizeof(*lwork_bytes)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnZZgels_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnZCgels_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnZKgels_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnZEgels_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnZYgels_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnCCgels_bufferSize, cuComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnCKgels_bufferSize, cuComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnCEgels_bufferSize, cuComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnCYgels_bufferSize, cuComplex)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnDDgels_bufferSize, double)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnDSgels_bufferSize, double)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnDHgels_bufferSize, double)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnDBgels_bufferSize, double)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnDXgels_bufferSize, double)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnSSgels_bufferSize, float)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnSHgels_bufferSize, float)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnSBgels_bufferSize, float)
+LIKE_cusolverDnZZgels_bufferSize(cusolverDnSXgels_bufferSize, float)
+
+/* cached */
+#define LIKE_cusolverDnSpotrf_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, int *Lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_out(&items, Lwork, sizeof(*Lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSpotrf_bufferSize(cusolverDnSpotrf_bufferSize, float)
+LIKE_cusolverDnSpotrf_bufferSize(cusolverDnDpotrf_bufferSize, double)
+LIKE_cusolverDnSpotrf_bufferSize(cusolverDnCpotrf_bufferSize, cuComplex)
+LIKE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSpotrf(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, TYPE *Workspace, int Lwork, int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, Workspace); \
+		library_put_int(&items, (uint32_t)Lwork); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSpotrf(cusolverDnSpotrf, float)
+LIKE_cusolverDnSpotrf(cusolverDnDpotrf, double)
+LIKE_cusolverDnSpotrf(cusolverDnCpotrf, cuComplex)
+LIKE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSpotrs(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, int nrhs, const TYPE *A, int lda, TYPE *B, int ldb, \
+			int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nrhs); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSpotrs(cusolverDnSpotrs, float)
+LIKE_cusolverDnSpotrs(cusolverDnDpotrs, double)
+LIKE_cusolverDnSpotrs(cusolverDnCpotrs, cuComplex)
+LIKE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSpotrfBatched(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *Aarray[], int lda, int *infoArray, int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, Aarray); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, infoArray); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSpotrfBatched(cusolverDnSpotrfBatched, float)
+LIKE_cusolverDnSpotrfBatched(cusolverDnDpotrfBatched, double)
+LIKE_cusolverDnSpotrfBatched(cusolverDnCpotrfBatched, cuComplex)
+LIKE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSpotrsBatched(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, int nrhs, TYPE *A[], int lda, TYPE *B[], int ldb, int *d_info, \
+			int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nrhs); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_device(&items, d_info); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSpotrsBatched(cusolverDnSpotrsBatched, float)
+LIKE_cusolverDnSpotrsBatched(cusolverDnDpotrsBatched, double)
+LIKE_cusolverDnSpotrsBatched(cusolverDnCpotrsBatched, cuComplex)
+LIKE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSpotri_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnSpotri_bufferSize, float)
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnDpotri_bufferSize, double)
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnCpotri_bufferSize, cuComplex)
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSpotri(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, TYPE *work, int lwork, int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSpotri(cusolverDnSpotri, float)
+LIKE_cusolverDnSpotri(cusolverDnDpotri, double)
+LIKE_cusolverDnSpotri(cusolverDnCpotri, cuComplex)
+LIKE_cusolverDnSpotri(cusolverDnZpotri, cuDoubleComplex)
 
 /* cached 2802 */
 STUB_EXPORT cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t handle,
@@ -2501,1170 +496,363 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasF
 	library_put_device(&items, devInfo);
 	return library_send(&items);
 }
-
-/* cached 2804 */
-STUB_EXPORT cusolverStatus_t cusolverDnSlauum_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, float *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSlauum_bufferSize,
-		OP_cusolverDnSlauum_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2805 */
-STUB_EXPORT cusolverStatus_t cusolverDnDlauum_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, double *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDlauum_bufferSize,
-		OP_cusolverDnDlauum_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2806 */
-STUB_EXPORT cusolverStatus_t cusolverDnClauum_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnClauum_bufferSize,
-		OP_cusolverDnClauum_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2807 */
-STUB_EXPORT cusolverStatus_t cusolverDnZlauum_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZlauum_bufferSize,
-		OP_cusolverDnZlauum_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2808 */
-STUB_EXPORT cusolverStatus_t cusolverDnSlauum(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, float *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSlauum, OP_cusolverDnSlauum,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2809 */
-STUB_EXPORT cusolverStatus_t cusolverDnDlauum(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, double *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDlauum, OP_cusolverDnDlauum,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2810 */
-STUB_EXPORT cusolverStatus_t cusolverDnClauum(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, cuComplex *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnClauum, OP_cusolverDnClauum,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2811 */
-STUB_EXPORT cusolverStatus_t cusolverDnZlauum(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, cuDoubleComplex *work, int lwork,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZlauum, OP_cusolverDnZlauum,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* cached 2812 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgetrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, float *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgetrf_bufferSize,
-		OP_cusolverDnSgetrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2813 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgetrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, double *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgetrf_bufferSize,
-		OP_cusolverDnDgetrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2814 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgetrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, cuComplex *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgetrf_bufferSize,
-		OP_cusolverDnCgetrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2815 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgetrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, cuDoubleComplex *A, int lda, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgetrf_bufferSize,
-		OP_cusolverDnZgetrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* learned 2816 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgetrf(cusolverDnHandle_t handle, int m, int n, float *A,
-		int lda, float *Workspace, int *devIpiv, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgetrf, OP_cusolverDnSgetrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2817 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgetrf(cusolverDnHandle_t handle, int m, int n,
-		double *A, int lda, double *Workspace, int *devIpiv, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgetrf, OP_cusolverDnDgetrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2818 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgetrf(cusolverDnHandle_t handle, int m, int n,
-		cuComplex *A, int lda, cuComplex *Workspace, int *devIpiv, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgetrf, OP_cusolverDnCgetrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2819 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgetrf(cusolverDnHandle_t handle, int m, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *Workspace, int *devIpiv,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgetrf, OP_cusolverDnZgetrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, Workspace);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2820 */
-STUB_EXPORT cusolverStatus_t cusolverDnSlaswp(cusolverDnHandle_t handle, int n, float *A,
-		int lda, int k1, int k2, const int *devIpiv, int incx)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSlaswp, OP_cusolverDnSlaswp,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_int(&items, (uint32_t)k1);
-	library_put_int(&items, (uint32_t)k2);
-	library_put_device(&items, devIpiv);
-	library_put_int(&items, (uint32_t)incx);
-	return library_send(&items);
-}
-
-/* learned 2821 */
-STUB_EXPORT cusolverStatus_t cusolverDnDlaswp(cusolverDnHandle_t handle, int n, double *A,
-		int lda, int k1, int k2, const int *devIpiv, int incx)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDlaswp, OP_cusolverDnDlaswp,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_int(&items, (uint32_t)k1);
-	library_put_int(&items, (uint32_t)k2);
-	library_put_device(&items, devIpiv);
-	library_put_int(&items, (uint32_t)incx);
-	return library_send(&items);
-}
-
-/* learned 2822 */
-STUB_EXPORT cusolverStatus_t cusolverDnClaswp(cusolverDnHandle_t handle, int n, cuComplex *A,
-		int lda, int k1, int k2, const int *devIpiv, int incx)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnClaswp, OP_cusolverDnClaswp,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_int(&items, (uint32_t)k1);
-	library_put_int(&items, (uint32_t)k2);
-	library_put_device(&items, devIpiv);
-	library_put_int(&items, (uint32_t)incx);
-	return library_send(&items);
-}
-
-/* learned 2823 */
-STUB_EXPORT cusolverStatus_t cusolverDnZlaswp(cusolverDnHandle_t handle, int n,
-		cuDoubleComplex *A, int lda, int k1, int k2, const int *devIpiv, int incx)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZlaswp, OP_cusolverDnZlaswp,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_int(&items, (uint32_t)k1);
-	library_put_int(&items, (uint32_t)k2);
-	library_put_device(&items, devIpiv);
-	library_put_int(&items, (uint32_t)incx);
-	return library_send(&items);
-}
-
-/* learned 2824 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgetrs(cusolverDnHandle_t handle,
-		cublasOperation_t trans, int n, int nrhs, const float *A, int lda,
-		const int *devIpiv, float *B, int ldb, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgetrs, OP_cusolverDnSgetrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2825 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgetrs(cusolverDnHandle_t handle,
-		cublasOperation_t trans, int n, int nrhs, const double *A, int lda,
-		const int *devIpiv, double *B, int ldb, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgetrs, OP_cusolverDnDgetrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2826 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgetrs(cusolverDnHandle_t handle,
-		cublasOperation_t trans, int n, int nrhs, const cuComplex *A, int lda,
-		const int *devIpiv, cuComplex *B, int ldb, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgetrs, OP_cusolverDnCgetrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2827 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgetrs(cusolverDnHandle_t handle,
-		cublasOperation_t trans, int n, int nrhs, const cuDoubleComplex *A, int lda,
-		const int *devIpiv, cuDoubleComplex *B, int ldb, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgetrs, OP_cusolverDnZgetrs,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, devIpiv);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* cached 2828 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgeqrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, float *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgeqrf_bufferSize,
-		OP_cusolverDnSgeqrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2829 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgeqrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, double *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgeqrf_bufferSize,
-		OP_cusolverDnDgeqrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2830 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgeqrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, cuComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgeqrf_bufferSize,
-		OP_cusolverDnCgeqrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2831 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgeqrf_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, cuDoubleComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgeqrf_bufferSize,
-		OP_cusolverDnZgeqrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2832 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgeqrf(cusolverDnHandle_t handle, int m, int n, float *A,
-		int lda, float *TAU, float *Workspace, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgeqrf, OP_cusolverDnSgeqrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, TAU);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2833 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgeqrf(cusolverDnHandle_t handle, int m, int n,
-		double *A, int lda, double *TAU, double *Workspace, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgeqrf, OP_cusolverDnDgeqrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, TAU);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2834 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgeqrf(cusolverDnHandle_t handle, int m, int n,
-		cuComplex *A, int lda, cuComplex *TAU, cuComplex *Workspace, int Lwork,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgeqrf, OP_cusolverDnCgeqrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, TAU);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2835 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgeqrf(cusolverDnHandle_t handle, int m, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *TAU, cuDoubleComplex *Workspace,
-		int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgeqrf, OP_cusolverDnZgeqrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, TAU);
-	library_put_device(&items, Workspace);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* cached 2836 */
-STUB_EXPORT cusolverStatus_t cusolverDnSorgqr_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int k, const float *A, int lda, const float *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSorgqr_bufferSize,
-		OP_cusolverDnSorgqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2837 */
-STUB_EXPORT cusolverStatus_t cusolverDnDorgqr_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int k, const double *A, int lda, const double *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDorgqr_bufferSize,
-		OP_cusolverDnDorgqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2838 */
-STUB_EXPORT cusolverStatus_t cusolverDnCungqr_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int k, const cuComplex *A, int lda, const cuComplex *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCungqr_bufferSize,
-		OP_cusolverDnCungqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2839 */
-STUB_EXPORT cusolverStatus_t cusolverDnZungqr_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int k, const cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZungqr_bufferSize,
-		OP_cusolverDnZungqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2840 */
-STUB_EXPORT cusolverStatus_t cusolverDnSorgqr(cusolverDnHandle_t handle, int m, int n, int k,
-		float *A, int lda, const float *tau, float *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSorgqr, OP_cusolverDnSorgqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2841 */
-STUB_EXPORT cusolverStatus_t cusolverDnDorgqr(cusolverDnHandle_t handle, int m, int n, int k,
-		double *A, int lda, const double *tau, double *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDorgqr, OP_cusolverDnDorgqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2842 */
-STUB_EXPORT cusolverStatus_t cusolverDnCungqr(cusolverDnHandle_t handle, int m, int n, int k,
-		cuComplex *A, int lda, const cuComplex *tau, cuComplex *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCungqr, OP_cusolverDnCungqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2843 */
-STUB_EXPORT cusolverStatus_t cusolverDnZungqr(cusolverDnHandle_t handle, int m, int n, int k,
-		cuDoubleComplex *A, int lda, const cuDoubleComplex *tau, cuDoubleComplex *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZungqr, OP_cusolverDnZungqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2844 */
-STUB_EXPORT cusolverStatus_t cusolverDnSormqr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasOperation_t trans, int m, int n, int k,
-		const float *A, int lda, const float *tau, const float *C, int ldc, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSormqr_bufferSize,
-		OP_cusolverDnSormqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2845 */
-STUB_EXPORT cusolverStatus_t cusolverDnDormqr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasOperation_t trans, int m, int n, int k,
-		const double *A, int lda, const double *tau, const double *C, int ldc,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDormqr_bufferSize,
-		OP_cusolverDnDormqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2846 */
-STUB_EXPORT cusolverStatus_t cusolverDnCunmqr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasOperation_t trans, int m, int n, int k,
-		const cuComplex *A, int lda, const cuComplex *tau, const cuComplex *C, int ldc,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCunmqr_bufferSize,
-		OP_cusolverDnCunmqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2847 */
-STUB_EXPORT cusolverStatus_t cusolverDnZunmqr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasOperation_t trans, int m, int n, int k,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		const cuDoubleComplex *C, int ldc, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZunmqr_bufferSize,
-		OP_cusolverDnZunmqr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2848 */
-STUB_EXPORT cusolverStatus_t cusolverDnSormqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const float *A, int lda,
-		const float *tau, float *C, int ldc, float *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSormqr, OP_cusolverDnSormqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2849 */
-STUB_EXPORT cusolverStatus_t cusolverDnDormqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const double *A, int lda,
-		const double *tau, double *C, int ldc, double *work, int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDormqr, OP_cusolverDnDormqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2850 */
-STUB_EXPORT cusolverStatus_t cusolverDnCunmqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const cuComplex *A, int lda,
-		const cuComplex *tau, cuComplex *C, int ldc, cuComplex *work, int lwork,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCunmqr, OP_cusolverDnCunmqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2851 */
-STUB_EXPORT cusolverStatus_t cusolverDnZunmqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *tau, cuDoubleComplex *C, int ldc, cuDoubleComplex *work,
-		int lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZunmqr, OP_cusolverDnZunmqr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* cached 2852 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsytrf_bufferSize(cusolverDnHandle_t handle, int n,
-		float *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsytrf_bufferSize,
-		OP_cusolverDnSsytrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2853 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsytrf_bufferSize(cusolverDnHandle_t handle, int n,
-		double *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsytrf_bufferSize,
-		OP_cusolverDnDsytrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2854 */
-STUB_EXPORT cusolverStatus_t cusolverDnCsytrf_bufferSize(cusolverDnHandle_t handle, int n,
-		cuComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCsytrf_bufferSize,
-		OP_cusolverDnCsytrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2855 */
-STUB_EXPORT cusolverStatus_t cusolverDnZsytrf_bufferSize(cusolverDnHandle_t handle, int n,
-		cuDoubleComplex *A, int lda, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZsytrf_bufferSize,
-		OP_cusolverDnZsytrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2856 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, int *ipiv, float *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsytrf, OP_cusolverDnSsytrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2857 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, int *ipiv, double *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsytrf, OP_cusolverDnDsytrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2858 */
-STUB_EXPORT cusolverStatus_t cusolverDnCsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, int *ipiv, cuComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCsytrf, OP_cusolverDnCsytrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2859 */
-STUB_EXPORT cusolverStatus_t cusolverDnZsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, int *ipiv, cuDoubleComplex *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZsytrf, OP_cusolverDnZsytrf,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnSlauum_bufferSize, float)
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnDlauum_bufferSize, double)
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnClauum_bufferSize, cuComplex)
+LIKE_cusolverDnSpotri_bufferSize(cusolverDnZlauum_bufferSize, cuDoubleComplex)
+LIKE_cusolverDnSpotri(cusolverDnSlauum, float)
+LIKE_cusolverDnSpotri(cusolverDnDlauum, double)
+LIKE_cusolverDnSpotri(cusolverDnClauum, cuComplex)
+LIKE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSgetrf_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
+			int lda, int *Lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_out(&items, Lwork, sizeof(*Lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgetrf_bufferSize(cusolverDnSgetrf_bufferSize, float)
+LIKE_cusolverDnSgetrf_bufferSize(cusolverDnDgetrf_bufferSize, double)
+LIKE_cusolverDnSgetrf_bufferSize(cusolverDnCgetrf_bufferSize, cuComplex)
+LIKE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSgetrf(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
+			int lda, TYPE *Workspace, int *devIpiv, int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, Workspace); \
+		library_put_device(&items, devIpiv); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgetrf(cusolverDnSgetrf, float)
+LIKE_cusolverDnSgetrf(cusolverDnDgetrf, double)
+LIKE_cusolverDnSgetrf(cusolverDnCgetrf, cuComplex)
+LIKE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSlaswp(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, \
+			int k1, int k2, const int *devIpiv, int incx) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_int(&items, (uint32_t)k1); \
+		library_put_int(&items, (uint32_t)k2); \
+		library_put_device(&items, devIpiv); \
+		library_put_int(&items, (uint32_t)incx); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSlaswp(cusolverDnSlaswp, float)
+LIKE_cusolverDnSlaswp(cusolverDnDlaswp, double)
+LIKE_cusolverDnSlaswp(cusolverDnClaswp, cuComplex)
+LIKE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSgetrs(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasOperation_t trans, \
+			int n, int nrhs, const TYPE *A, int lda, const int *devIpiv, TYPE *B, \
+			int ldb, int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)trans); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nrhs); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, devIpiv); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgetrs(cusolverDnSgetrs, float)
+LIKE_cusolverDnSgetrs(cusolverDnDgetrs, double)
+LIKE_cusolverDnSgetrs(cusolverDnCgetrs, cuComplex)
+LIKE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
+			int lda, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnSgeqrf_bufferSize, float)
+LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnDgeqrf_bufferSize, double)
+LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnCgeqrf_bufferSize, cuComplex)
+LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSgeqrf(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
+			int lda, TYPE *TAU, TYPE *Workspace, int Lwork, int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, TAU); \
+		library_put_device(&items, Workspace); \
+		library_put_int(&items, (uint32_t)Lwork); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgeqrf(cusolverDnSgeqrf, float)
+LIKE_cusolverDnSgeqrf(cusolverDnDgeqrf, double)
+LIKE_cusolverDnSgeqrf(cusolverDnCgeqrf, cuComplex)
+LIKE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSorgqr_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, \
+			const TYPE *A, int lda, const TYPE *tau, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)k); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSorgqr_bufferSize(cusolverDnSorgqr_bufferSize, float)
+LIKE_cusolverDnSorgqr_bufferSize(cusolverDnDorgqr_bufferSize, double)
+LIKE_cusolverDnSorgqr_bufferSize(cusolverDnCungqr_bufferSize, cuComplex)
+LIKE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSorgqr(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, \
+			TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)k); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSorgqr(cusolverDnSorgqr, float)
+LIKE_cusolverDnSorgqr(cusolverDnDorgqr, double)
+LIKE_cusolverDnSorgqr(cusolverDnCungqr, cuComplex)
+LIKE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSormqr_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
+			const TYPE *tau, const TYPE *C, int ldc, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)side); \
+		library_put_int(&items, (uint32_t)trans); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)k); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, C); \
+		library_put_int(&items, (uint32_t)ldc); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSormqr_bufferSize(cusolverDnSormqr_bufferSize, float)
+LIKE_cusolverDnSormqr_bufferSize(cusolverDnDormqr_bufferSize, double)
+LIKE_cusolverDnSormqr_bufferSize(cusolverDnCunmqr_bufferSize, cuComplex)
+LIKE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSormqr(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
+			const TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
+			int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)side); \
+		library_put_int(&items, (uint32_t)trans); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)k); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, C); \
+		library_put_int(&items, (uint32_t)ldc); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSormqr(cusolverDnSormqr, float)
+LIKE_cusolverDnSormqr(cusolverDnDormqr, double)
+LIKE_cusolverDnSormqr(cusolverDnCunmqr, cuComplex)
+LIKE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSsytrf_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, \
+			int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsytrf_bufferSize(cusolverDnSsytrf_bufferSize, float)
+LIKE_cusolverDnSsytrf_bufferSize(cusolverDnDsytrf_bufferSize, double)
+LIKE_cusolverDnSsytrf_bufferSize(cusolverDnCsytrf_bufferSize, cuComplex)
+LIKE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSsytrf(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, int *ipiv, TYPE *work, int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, ipiv); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsytrf(cusolverDnSsytrf, float)
+LIKE_cusolverDnSsytrf(cusolverDnDsytrf, double)
+LIKE_cusolverDnSsytrf(cusolverDnCsytrf, cuComplex)
+LIKE_cusolverDnSsytrf(cusolverDnZsytrf, cuDoubleComplex)
 #if VCUDA_ABI == 12
 
-/* cached 2860 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsytrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusolverDnXsytrf_bufferSize(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, const void *A, int64_t lda, \
+			const int64_t *ipiv, cudaDataType computeType, \
+			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_long(&items, (uint64_t)n); \
+		library_put_int(&items, (uint32_t)dataTypeA); \
+		library_put_device(&items, A); \
+		library_put_long(&items, (uint64_t)lda); \
+		library_put_device(&items, ipiv); \
+		library_put_int(&items, (uint32_t)computeType); \
+		library_out(&items, workspaceInBytesOnDevice, \
+				sizeof(*workspaceInBytesOnDevice)); \
+		library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXsytrf_bufferSize)
 
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrf_bufferSize,
-		OP_cusolverDnXsytrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
-	return library_send(&items);
-}
-
-/* learned 2861 */
-STUB_EXPORT cusolverStatus_t cusolverDnXsytrf(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, void *A, int64_t lda, int64_t *ipiv,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrf, OP_cusolverDnXsytrf,
-		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2862 */
-STUB_EXPORT cusolverStatus_t cusolverDnXhetrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrf_bufferSize,
-		OP_cusolverDnXhetrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
-	return library_send(&items);
-}
-
-/* learned 2863 */
-STUB_EXPORT cusolverStatus_t cusolverDnXhetrf(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, void *A, int64_t lda, int64_t *ipiv,
-		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
-		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrf, OP_cusolverDnXhetrf,
-		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusolverDnXsytrf(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, \
+			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
+			cudaDataType dataTypeA, void *A, int64_t lda, int64_t *ipiv, \
+			cudaDataType computeType, void *bufferOnDevice, \
+			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
+			size_t workspaceInBytesOnHost, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_long(&items, (uint64_t)n); \
+		library_put_int(&items, (uint32_t)dataTypeA); \
+		library_put_device(&items, A); \
+		library_put_long(&items, (uint64_t)lda); \
+		library_put_device(&items, ipiv); \
+		library_put_int(&items, (uint32_t)computeType); \
+		library_put_device(&items, bufferOnDevice); \
+		library_put_long(&items, (uint64_t)workspaceInBytesOnDevice); \
+		(void)bufferOnHost; \
+		library_put_long(&items, (uint64_t)workspaceInBytesOnHost); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnXsytrf(cusolverDnXsytrf)
+LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXhetrf_bufferSize)
+LIKE_cusolverDnXsytrf(cusolverDnXhetrf)
 #endif
 
 /* cached 2864 */
@@ -3782,1966 +970,722 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 }
 #endif
 
-/* cached 2868 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsytri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, float *A, int lda, const int *ipiv, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsytri_bufferSize,
-		OP_cusolverDnSsytri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2869 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsytri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, double *A, int lda, const int *ipiv, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsytri_bufferSize,
-		OP_cusolverDnDsytri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2870 */
-STUB_EXPORT cusolverStatus_t cusolverDnCsytri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, const int *ipiv,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCsytri_bufferSize,
-		OP_cusolverDnCsytri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2871 */
-STUB_EXPORT cusolverStatus_t cusolverDnZsytri_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, const int *ipiv,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZsytri_bufferSize,
-		OP_cusolverDnZsytri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2872 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, const int *ipiv, float *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsytri, OP_cusolverDnSsytri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2873 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, const int *ipiv, double *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsytri, OP_cusolverDnDsytri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2874 */
-STUB_EXPORT cusolverStatus_t cusolverDnCsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, const int *ipiv, cuComplex *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCsytri, OP_cusolverDnCsytri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2875 */
-STUB_EXPORT cusolverStatus_t cusolverDnZsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, const int *ipiv, cuDoubleComplex *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZsytri, OP_cusolverDnZsytri,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2876 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgebrd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgebrd_bufferSize,
-		OP_cusolverDnSgebrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2877 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgebrd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgebrd_bufferSize,
-		OP_cusolverDnDgebrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2878 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgebrd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgebrd_bufferSize,
-		OP_cusolverDnCgebrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* cached 2879 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgebrd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *Lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgebrd_bufferSize,
-		OP_cusolverDnZgebrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, Lwork, sizeof(*Lwork));
-	return library_send(&items);
-}
-
-/* learned 2880 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgebrd(cusolverDnHandle_t handle, int m, int n, float *A,
-		int lda, float *D, float *E, float *TAUQ, float *TAUP, float *Work, int Lwork,
-		int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgebrd, OP_cusolverDnSgebrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, D);
-	library_put_device(&items, E);
-	library_put_device(&items, TAUQ);
-	library_put_device(&items, TAUP);
-	library_put_device(&items, Work);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2881 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgebrd(cusolverDnHandle_t handle, int m, int n,
-		double *A, int lda, double *D, double *E, double *TAUQ, double *TAUP,
-		double *Work, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgebrd, OP_cusolverDnDgebrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, D);
-	library_put_device(&items, E);
-	library_put_device(&items, TAUQ);
-	library_put_device(&items, TAUP);
-	library_put_device(&items, Work);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2882 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgebrd(cusolverDnHandle_t handle, int m, int n,
-		cuComplex *A, int lda, float *D, float *E, cuComplex *TAUQ, cuComplex *TAUP,
-		cuComplex *Work, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgebrd, OP_cusolverDnCgebrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, D);
-	library_put_device(&items, E);
-	library_put_device(&items, TAUQ);
-	library_put_device(&items, TAUP);
-	library_put_device(&items, Work);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* learned 2883 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgebrd(cusolverDnHandle_t handle, int m, int n,
-		cuDoubleComplex *A, int lda, double *D, double *E, cuDoubleComplex *TAUQ,
-		cuDoubleComplex *TAUP, cuDoubleComplex *Work, int Lwork, int *devInfo)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgebrd, OP_cusolverDnZgebrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, D);
-	library_put_device(&items, E);
-	library_put_device(&items, TAUQ);
-	library_put_device(&items, TAUP);
-	library_put_device(&items, Work);
-	library_put_int(&items, (uint32_t)Lwork);
-	library_put_device(&items, devInfo);
-	return library_send(&items);
-}
-
-/* cached 2884 */
-STUB_EXPORT cusolverStatus_t cusolverDnSorgbr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, int m, int n, int k, const float *A, int lda,
-		const float *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSorgbr_bufferSize,
-		OP_cusolverDnSorgbr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2885 */
-STUB_EXPORT cusolverStatus_t cusolverDnDorgbr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, int m, int n, int k, const double *A, int lda,
-		const double *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDorgbr_bufferSize,
-		OP_cusolverDnDorgbr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2886 */
-STUB_EXPORT cusolverStatus_t cusolverDnCungbr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, int m, int n, int k, const cuComplex *A, int lda,
-		const cuComplex *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCungbr_bufferSize,
-		OP_cusolverDnCungbr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2887 */
-STUB_EXPORT cusolverStatus_t cusolverDnZungbr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, int m, int n, int k, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZungbr_bufferSize,
-		OP_cusolverDnZungbr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2888 */
-STUB_EXPORT cusolverStatus_t cusolverDnSorgbr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, float *A, int lda, const float *tau, float *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSorgbr, OP_cusolverDnSorgbr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2889 */
-STUB_EXPORT cusolverStatus_t cusolverDnDorgbr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, double *A, int lda, const double *tau, double *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDorgbr, OP_cusolverDnDorgbr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2890 */
-STUB_EXPORT cusolverStatus_t cusolverDnCungbr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, cuComplex *A, int lda, const cuComplex *tau,
-		cuComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCungbr, OP_cusolverDnCungbr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2891 */
-STUB_EXPORT cusolverStatus_t cusolverDnZungbr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZungbr, OP_cusolverDnZungbr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)k);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2892 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsytrd_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const float *A, int lda, const float *d,
-		const float *e, const float *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsytrd_bufferSize,
-		OP_cusolverDnSsytrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2893 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsytrd_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const double *A, int lda, const double *d,
-		const double *e, const double *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsytrd_bufferSize,
-		OP_cusolverDnDsytrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2894 */
-STUB_EXPORT cusolverStatus_t cusolverDnChetrd_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const cuComplex *A, int lda, const float *d,
-		const float *e, const cuComplex *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChetrd_bufferSize,
-		OP_cusolverDnChetrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2895 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhetrd_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const cuDoubleComplex *A, int lda,
-		const double *d, const double *e, const cuDoubleComplex *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhetrd_bufferSize,
-		OP_cusolverDnZhetrd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2896 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsytrd(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, float *d, float *e, float *tau, float *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsytrd, OP_cusolverDnSsytrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2897 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsytrd(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, double *d, double *e, double *tau, double *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsytrd, OP_cusolverDnDsytrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2898 */
-STUB_EXPORT cusolverStatus_t cusolverDnChetrd(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, float *d, float *e, cuComplex *tau,
-		cuComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChetrd, OP_cusolverDnChetrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2899 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhetrd(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, double *d, double *e, cuDoubleComplex *tau,
-		cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhetrd, OP_cusolverDnZhetrd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, d);
-	library_put_device(&items, e);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2900 */
-STUB_EXPORT cusolverStatus_t cusolverDnSorgtr_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const float *A, int lda, const float *tau,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSorgtr_bufferSize,
-		OP_cusolverDnSorgtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2901 */
-STUB_EXPORT cusolverStatus_t cusolverDnDorgtr_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const double *A, int lda, const double *tau,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDorgtr_bufferSize,
-		OP_cusolverDnDorgtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2902 */
-STUB_EXPORT cusolverStatus_t cusolverDnCungtr_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const cuComplex *A, int lda, const cuComplex *tau,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCungtr_bufferSize,
-		OP_cusolverDnCungtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2903 */
-STUB_EXPORT cusolverStatus_t cusolverDnZungtr_bufferSize(cusolverDnHandle_t handle,
-		cublasFillMode_t uplo, int n, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *tau, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZungtr_bufferSize,
-		OP_cusolverDnZungtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2904 */
-STUB_EXPORT cusolverStatus_t cusolverDnSorgtr(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, const float *tau, float *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSorgtr, OP_cusolverDnSorgtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2905 */
-STUB_EXPORT cusolverStatus_t cusolverDnDorgtr(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, const double *tau, double *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDorgtr, OP_cusolverDnDorgtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2906 */
-STUB_EXPORT cusolverStatus_t cusolverDnCungtr(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, const cuComplex *tau, cuComplex *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCungtr, OP_cusolverDnCungtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2907 */
-STUB_EXPORT cusolverStatus_t cusolverDnZungtr(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZungtr, OP_cusolverDnZungtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2908 */
-STUB_EXPORT cusolverStatus_t cusolverDnSormtr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans, int m,
-		int n, const float *A, int lda, const float *tau, const float *C, int ldc,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSormtr_bufferSize,
-		OP_cusolverDnSormtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2909 */
-STUB_EXPORT cusolverStatus_t cusolverDnDormtr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans, int m,
-		int n, const double *A, int lda, const double *tau, const double *C, int ldc,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDormtr_bufferSize,
-		OP_cusolverDnDormtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2910 */
-STUB_EXPORT cusolverStatus_t cusolverDnCunmtr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans, int m,
-		int n, const cuComplex *A, int lda, const cuComplex *tau, const cuComplex *C,
-		int ldc, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCunmtr_bufferSize,
-		OP_cusolverDnCunmtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2911 */
-STUB_EXPORT cusolverStatus_t cusolverDnZunmtr_bufferSize(cusolverDnHandle_t handle,
-		cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans, int m,
-		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		const cuDoubleComplex *C, int ldc, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZunmtr_bufferSize,
-		OP_cusolverDnZunmtr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2912 */
-STUB_EXPORT cusolverStatus_t cusolverDnSormtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, float *A, int lda,
-		float *tau, float *C, int ldc, float *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSormtr, OP_cusolverDnSormtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2913 */
-STUB_EXPORT cusolverStatus_t cusolverDnDormtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, double *A,
-		int lda, double *tau, double *C, int ldc, double *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDormtr, OP_cusolverDnDormtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2914 */
-STUB_EXPORT cusolverStatus_t cusolverDnCunmtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, cuComplex *A,
-		int lda, cuComplex *tau, cuComplex *C, int ldc, cuComplex *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCunmtr, OP_cusolverDnCunmtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2915 */
-STUB_EXPORT cusolverStatus_t cusolverDnZunmtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *tau, cuDoubleComplex *C, int ldc,
-		cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZunmtr, OP_cusolverDnZunmtr,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)side);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, tau);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2916 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvd_bufferSize,
-		OP_cusolverDnSgesvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2917 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvd_bufferSize,
-		OP_cusolverDnDgesvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2918 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvd_bufferSize,
-		OP_cusolverDnCgesvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2919 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvd_bufferSize(cusolverDnHandle_t handle, int m,
-		int n, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvd_bufferSize,
-		OP_cusolverDnZgesvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2920 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, float *A, int lda, float *S, float *U, int ldu,
-		float *VT, int ldvt, float *work, int lwork, float *rwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvd, OP_cusolverDnSgesvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, VT);
-	library_put_int(&items, (uint32_t)ldvt);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, rwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2921 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, double *A, int lda, double *S, double *U,
-		int ldu, double *VT, int ldvt, double *work, int lwork, double *rwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvd, OP_cusolverDnDgesvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, VT);
-	library_put_int(&items, (uint32_t)ldvt);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, rwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2922 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, cuComplex *A, int lda, float *S, cuComplex *U,
-		int ldu, cuComplex *VT, int ldvt, cuComplex *work, int lwork, float *rwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvd, OP_cusolverDnCgesvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, VT);
-	library_put_int(&items, (uint32_t)ldvt);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, rwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2923 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, cuDoubleComplex *A, int lda, double *S,
-		cuDoubleComplex *U, int ldu, cuDoubleComplex *VT, int ldvt,
-		cuDoubleComplex *work, int lwork, double *rwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvd, OP_cusolverDnZgesvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, VT);
-	library_put_int(&items, (uint32_t)ldvt);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, rwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2924 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const float *A, int lda,
-		const float *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevd_bufferSize,
-		OP_cusolverDnSsyevd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2925 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const double *A, int lda,
-		const double *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevd_bufferSize,
-		OP_cusolverDnDsyevd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2926 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuComplex *A,
-		int lda, const float *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevd_bufferSize,
-		OP_cusolverDnCheevd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2927 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuDoubleComplex *A,
-		int lda, const double *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevd_bufferSize,
-		OP_cusolverDnZheevd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2928 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, float *A, int lda, float *W, float *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevd, OP_cusolverDnSsyevd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2929 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, double *A, int lda, double *W, double *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevd, OP_cusolverDnDsyevd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2930 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, float *W, cuComplex *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevd, OP_cusolverDnCheevd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2931 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, double *W,
-		cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevd, OP_cusolverDnZheevd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2932 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		const float *A, int lda, float vl, float vu, int il, int iu, int *meig,
-		const float *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevdx_bufferSize,
-		OP_cusolverDnSsyevdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2933 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		const double *A, int lda, double vl, double vu, int il, int iu, int *meig,
-		const double *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevdx_bufferSize,
-		OP_cusolverDnDsyevdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2934 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		const cuComplex *A, int lda, float vl, float vu, int il, int iu, int *meig,
-		const float *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevdx_bufferSize,
-		OP_cusolverDnCheevdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2935 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, double vl, double vu, int il, int iu,
-		int *meig, const double *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevdx_bufferSize,
-		OP_cusolverDnZheevdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* call 2936 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevdx(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		float *A, int lda, float vl, float vu, int il, int iu, int *meig, float *W,
-		float *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevdx, OP_cusolverDnSsyevdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* call 2937 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevdx(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		double *A, int lda, double vl, double vu, int il, int iu, int *meig, double *W,
-		double *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevdx, OP_cusolverDnDsyevdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* call 2938 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevdx(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, float vl, float vu, int il, int iu, int *meig, float *W,
-		cuComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevdx, OP_cusolverDnCheevdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* call 2939 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevdx(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, double vl, double vu, int il, int iu, int *meig,
-		double *W, cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevdx, OP_cusolverDnZheevdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2940 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsygvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const float *A, int lda, const float *B, int ldb,
-		float vl, float vu, int il, int iu, int *meig, const float *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsygvdx_bufferSize,
-		OP_cusolverDnSsygvdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2941 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsygvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const double *A, int lda, const double *B,
-		int ldb, double vl, double vu, int il, int iu, int *meig, const double *W,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsygvdx_bufferSize,
-		OP_cusolverDnDsygvdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2942 */
-STUB_EXPORT cusolverStatus_t cusolverDnChegvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const cuComplex *A, int lda, const cuComplex *B,
-		int ldb, float vl, float vu, int il, int iu, int *meig, const float *W,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChegvdx_bufferSize,
-		OP_cusolverDnChegvdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2943 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhegvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *B, int ldb, double vl, double vu, int il, int iu,
-		int *meig, const double *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhegvdx_bufferSize,
-		OP_cusolverDnZhegvdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* call 2944 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsygvdx(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, float *A, int lda, float *B, int ldb, float vl,
-		float vu, int il, int iu, int *meig, float *W, float *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsygvdx, OP_cusolverDnSsygvdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* call 2945 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsygvdx(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, double *A, int lda, double *B, int ldb, double vl,
-		double vu, int il, int iu, int *meig, double *W, double *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsygvdx, OP_cusolverDnDsygvdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* call 2946 */
-STUB_EXPORT cusolverStatus_t cusolverDnChegvdx(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, cuComplex *B, int ldb,
-		float vl, float vu, int il, int iu, int *meig, float *W, cuComplex *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChegvdx, OP_cusolverDnChegvdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_float(&items, vl);
-	library_put_float(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* call 2947 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhegvdx(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, cuDoubleComplex *B,
-		int ldb, double vl, double vu, int il, int iu, int *meig, double *W,
-		cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhegvdx, OP_cusolverDnZhegvdx,
-		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_double(&items, vl);
-	library_put_double(&items, vu);
-	library_put_int(&items, (uint32_t)il);
-	library_put_int(&items, (uint32_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* cached 2948 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsygvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const float *A, int lda, const float *B, int ldb, const float *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsygvd_bufferSize,
-		OP_cusolverDnSsygvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2949 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsygvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const double *A, int lda, const double *B, int ldb, const double *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsygvd_bufferSize,
-		OP_cusolverDnDsygvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2950 */
-STUB_EXPORT cusolverStatus_t cusolverDnChegvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *W,
-		int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChegvd_bufferSize,
-		OP_cusolverDnChegvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* cached 2951 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhegvd_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *W, int *lwork)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhegvd_bufferSize,
-		OP_cusolverDnZhegvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	return library_send(&items);
-}
-
-/* learned 2952 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsygvd(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		float *A, int lda, float *B, int ldb, float *W, float *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsygvd, OP_cusolverDnSsygvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2953 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsygvd(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		double *A, int lda, double *B, int ldb, double *W, double *work, int lwork,
-		int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsygvd, OP_cusolverDnDsygvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2954 */
-STUB_EXPORT cusolverStatus_t cusolverDnChegvd(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, cuComplex *B, int ldb, float *W, cuComplex *work,
-		int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChegvd, OP_cusolverDnChegvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
-
-/* learned 2955 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhegvd(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *B, int ldb, double *W,
-		cuDoubleComplex *work, int lwork, int *info)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhegvd, OP_cusolverDnZhegvd,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	return library_send(&items);
-}
+/* cached */
+#define LIKE_cusolverDnSsytri_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, const int *ipiv, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, ipiv); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsytri_bufferSize(cusolverDnSsytri_bufferSize, float)
+LIKE_cusolverDnSsytri_bufferSize(cusolverDnDsytri_bufferSize, double)
+LIKE_cusolverDnSsytri_bufferSize(cusolverDnCsytri_bufferSize, cuComplex)
+LIKE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSsytri(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, const int *ipiv, TYPE *work, int lwork, \
+			int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, ipiv); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsytri(cusolverDnSsytri, float)
+LIKE_cusolverDnSsytri(cusolverDnDsytri, double)
+LIKE_cusolverDnSsytri(cusolverDnCsytri, cuComplex)
+LIKE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSgebrd_bufferSize(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *Lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_out(&items, Lwork, sizeof(*Lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgebrd_bufferSize(cusolverDnSgebrd_bufferSize)
+LIKE_cusolverDnSgebrd_bufferSize(cusolverDnDgebrd_bufferSize)
+LIKE_cusolverDnSgebrd_bufferSize(cusolverDnCgebrd_bufferSize)
+LIKE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize)
+
+/* learned */
+#define LIKE_cusolverDnSgebrd(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
+			int lda, OTHER *D, OTHER *E, TYPE *TAUQ, TYPE *TAUP, TYPE *Work, \
+			int Lwork, int *devInfo) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, D); \
+		library_put_device(&items, E); \
+		library_put_device(&items, TAUQ); \
+		library_put_device(&items, TAUP); \
+		library_put_device(&items, Work); \
+		library_put_int(&items, (uint32_t)Lwork); \
+		library_put_device(&items, devInfo); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgebrd(cusolverDnSgebrd, float, float)
+LIKE_cusolverDnSgebrd(cusolverDnDgebrd, double, double)
+LIKE_cusolverDnSgebrd(cusolverDnCgebrd, cuComplex, float)
+LIKE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double)
+
+/* cached */
+#define LIKE_cusolverDnSorgbr_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			int m, int n, int k, const TYPE *A, int lda, const TYPE *tau, \
+			int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)side); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)k); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSorgbr_bufferSize(cusolverDnSorgbr_bufferSize, float)
+LIKE_cusolverDnSorgbr_bufferSize(cusolverDnDorgbr_bufferSize, double)
+LIKE_cusolverDnSorgbr_bufferSize(cusolverDnCungbr_bufferSize, cuComplex)
+LIKE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSorgbr(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			int m, int n, int k, TYPE *A, int lda, const TYPE *tau, TYPE *work, \
+			int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)side); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)k); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSorgbr(cusolverDnSorgbr, float)
+LIKE_cusolverDnSorgbr(cusolverDnDorgbr, double)
+LIKE_cusolverDnSorgbr(cusolverDnCungbr, cuComplex)
+LIKE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, const TYPE *A, int lda, const OTHER *d, const OTHER *e, \
+			const TYPE *tau, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, d); \
+		library_put_device(&items, e); \
+		library_put_device(&items, tau); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsytrd_bufferSize(cusolverDnSsytrd_bufferSize, float, float)
+LIKE_cusolverDnSsytrd_bufferSize(cusolverDnDsytrd_bufferSize, double, double)
+LIKE_cusolverDnSsytrd_bufferSize(cusolverDnChetrd_bufferSize, cuComplex, float)
+LIKE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, double)
+
+/* learned */
+#define LIKE_cusolverDnSsytrd(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, OTHER *d, OTHER *e, TYPE *tau, TYPE *work, \
+			int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, d); \
+		library_put_device(&items, e); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsytrd(cusolverDnSsytrd, float, float)
+LIKE_cusolverDnSsytrd(cusolverDnDsytrd, double, double)
+LIKE_cusolverDnSsytrd(cusolverDnChetrd, cuComplex, float)
+LIKE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double)
+
+/* cached */
+#define LIKE_cusolverDnSorgtr_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, const TYPE *A, int lda, const TYPE *tau, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSorgtr_bufferSize(cusolverDnSorgtr_bufferSize, float)
+LIKE_cusolverDnSorgtr_bufferSize(cusolverDnDorgtr_bufferSize, double)
+LIKE_cusolverDnSorgtr_bufferSize(cusolverDnCungtr_bufferSize, cuComplex)
+LIKE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSorgtr(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
+			int n, TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, \
+			int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSorgtr(cusolverDnSorgtr, float)
+LIKE_cusolverDnSorgtr(cusolverDnDorgtr, double)
+LIKE_cusolverDnSorgtr(cusolverDnCungtr, cuComplex)
+LIKE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSormtr_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, \
+			const TYPE *A, int lda, const TYPE *tau, const TYPE *C, int ldc, \
+			int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)side); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)trans); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, C); \
+		library_put_int(&items, (uint32_t)ldc); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSormtr_bufferSize(cusolverDnSormtr_bufferSize, float)
+LIKE_cusolverDnSormtr_bufferSize(cusolverDnDormtr_bufferSize, double)
+LIKE_cusolverDnSormtr_bufferSize(cusolverDnCunmtr_bufferSize, cuComplex)
+LIKE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverDnSormtr(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, TYPE *A, \
+			int lda, TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
+			int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)side); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)trans); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, tau); \
+		library_put_device(&items, C); \
+		library_put_int(&items, (uint32_t)ldc); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSormtr(cusolverDnSormtr, float)
+LIKE_cusolverDnSormtr(cusolverDnDormtr, double)
+LIKE_cusolverDnSormtr(cusolverDnCunmtr, cuComplex)
+LIKE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSgesvd_bufferSize(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvd_bufferSize(cusolverDnSgesvd_bufferSize)
+LIKE_cusolverDnSgesvd_bufferSize(cusolverDnDgesvd_bufferSize)
+LIKE_cusolverDnSgesvd_bufferSize(cusolverDnCgesvd_bufferSize)
+LIKE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize)
+
+/* learned */
+#define LIKE_cusolverDnSgesvd(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, signed char jobu, \
+			signed char jobvt, int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, \
+			int ldu, TYPE *VT, int ldvt, TYPE *work, int lwork, OTHER *rwork, \
+			int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)jobu); \
+		library_put_int(&items, (uint32_t)jobvt); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, S); \
+		library_put_device(&items, U); \
+		library_put_int(&items, (uint32_t)ldu); \
+		library_put_device(&items, VT); \
+		library_put_int(&items, (uint32_t)ldvt); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, rwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvd(cusolverDnSgesvd, float, float)
+LIKE_cusolverDnSgesvd(cusolverDnDgesvd, double, double)
+LIKE_cusolverDnSgesvd(cusolverDnCgesvd, cuComplex, float)
+LIKE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double)
+
+/* cached */
+#define LIKE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
+			int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevd_bufferSize(cusolverDnSsyevd_bufferSize, float, float)
+LIKE_cusolverDnSsyevd_bufferSize(cusolverDnDsyevd_bufferSize, double, double)
+LIKE_cusolverDnSsyevd_bufferSize(cusolverDnCheevd_bufferSize, cuComplex, float)
+LIKE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, double)
+
+/* learned */
+#define LIKE_cusolverDnSsyevd(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
+			int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevd(cusolverDnSsyevd, float, float)
+LIKE_cusolverDnSsyevd(cusolverDnDsyevd, double, double)
+LIKE_cusolverDnSsyevd(cusolverDnCheevd, cuComplex, float)
+LIKE_cusolverDnSsyevd(cusolverDnZheevd, cuDoubleComplex, double)
+
+/* cached */
+#define LIKE_cusolverDnSsyevdx_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int n, const TYPE *A, \
+			int lda, float vl, float vu, int il, int iu, int *meig, \
+			const float *W, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_float(&items, vl); \
+		library_put_float(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out_maybe(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnSsyevdx_bufferSize, float)
+
+/* cached */
+#define LIKE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int n, const TYPE *A, \
+			int lda, double vl, double vu, int il, int iu, int *meig, \
+			const double *W, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_double(&items, vl); \
+		library_put_double(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out_maybe(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnDsyevdx_bufferSize, double)
+LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnCheevdx_bufferSize, cuComplex)
+LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnZheevdx_bufferSize, cuDoubleComplex)
+
+/* call */
+#define LIKE_cusolverDnSsyevdx(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, float vl, float vu, int il, int iu, int *meig, float *W, \
+			TYPE *work, int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_float(&items, vl); \
+		library_put_float(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevdx(cusolverDnSsyevdx, float)
+
+/* call */
+#define LIKE_cusolverDnDsyevdx(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, double vl, double vu, int il, int iu, int *meig, double *W, \
+			TYPE *work, int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_double(&items, vl); \
+		library_put_double(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnDsyevdx(cusolverDnDsyevdx, double)
+LIKE_cusolverDnSsyevdx(cusolverDnCheevdx, cuComplex)
+LIKE_cusolverDnDsyevdx(cusolverDnZheevdx, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const TYPE *B, \
+			int ldb, float vl, float vu, int il, int iu, int *meig, \
+			const float *W, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_float(&items, vl); \
+		library_put_float(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out_maybe(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnSsygvdx_bufferSize, float)
+
+/* cached */
+#define LIKE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const TYPE *B, \
+			int ldb, double vl, double vu, int il, int iu, int *meig, \
+			const double *W, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_double(&items, vl); \
+		library_put_double(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out_maybe(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnDsygvdx_bufferSize(cusolverDnDsygvdx_bufferSize, double)
+LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnChegvdx_bufferSize, cuComplex)
+LIKE_cusolverDnDsygvdx_bufferSize(cusolverDnZhegvdx_bufferSize, cuDoubleComplex)
+
+/* call */
+#define LIKE_cusolverDnSsygvdx(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, TYPE *B, int ldb, \
+			float vl, float vu, int il, int iu, int *meig, float *W, TYPE *work, \
+			int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
+				handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_float(&items, vl); \
+		library_put_float(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsygvdx(cusolverDnSsygvdx, float)
+
+/* call */
+#define LIKE_cusolverDnDsygvdx(name, TYPE) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, TYPE *B, int ldb, \
+			double vl, double vu, int il, int iu, int *meig, double *W, \
+			TYPE *work, int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
+				handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)range); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_double(&items, vl); \
+		library_put_double(&items, vu); \
+		library_put_int(&items, (uint32_t)il); \
+		library_put_int(&items, (uint32_t)iu); \
+		library_out(&items, meig, sizeof(*meig)); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnDsygvdx(cusolverDnDsygvdx, double)
+LIKE_cusolverDnSsygvdx(cusolverDnChegvdx, cuComplex)
+LIKE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex)
+
+/* cached */
+#define LIKE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
+			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsygvd_bufferSize(cusolverDnSsygvd_bufferSize, float, float)
+LIKE_cusolverDnSsygvd_bufferSize(cusolverDnDsygvd_bufferSize, double, double)
+LIKE_cusolverDnSsygvd_bufferSize(cusolverDnChegvd_bufferSize, cuComplex, float)
+LIKE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, double)
+
+/* learned */
+#define LIKE_cusolverDnSsygvd(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsygvd(cusolverDnSsygvd, float, float)
+LIKE_cusolverDnSsygvd(cusolverDnDsygvd, double, double)
+LIKE_cusolverDnSsygvd(cusolverDnChegvd, cuComplex, float)
+LIKE_cusolverDnSsygvd(cusolverDnZhegvd, cuDoubleComplex, double)
 #if VCUDA_ABI == 12
 
 /* cached 2956 */
@@ -6001,552 +1945,173 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle
 	return library_send(&items);
 }
 
-/* cached 2964 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const float *A, int lda,
-		const float *W, int *lwork, syevjInfo_t params, int batchSize)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
+			int *lwork, syevjInfo_t params, int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnSsyevjBatched_bufferSize, float, float)
+LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnDsyevjBatched_bufferSize, double, double)
+LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnCheevjBatched_bufferSize, cuComplex, float)
+LIKE_cusolverDnSsyevjBatched_bufferSize(
+	cusolverDnZheevjBatched_bufferSize, cuDoubleComplex,
+	double)
 
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevjBatched_bufferSize,
-		OP_cusolverDnSsyevjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
+			int lwork, int *info, syevjInfo_t params, int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevjBatched(cusolverDnSsyevjBatched, float, float)
+LIKE_cusolverDnSsyevjBatched(cusolverDnDsyevjBatched, double, double)
+LIKE_cusolverDnSsyevjBatched(cusolverDnCheevjBatched, cuComplex, float)
+LIKE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double)
 
-/* cached 2965 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const double *A, int lda,
-		const double *W, int *lwork, syevjInfo_t params, int batchSize)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
+			int *lwork, syevjInfo_t params) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevj_bufferSize(cusolverDnSsyevj_bufferSize, float, float)
+LIKE_cusolverDnSsyevj_bufferSize(cusolverDnDsyevj_bufferSize, double, double)
+LIKE_cusolverDnSsyevj_bufferSize(cusolverDnCheevj_bufferSize, cuComplex, float)
+LIKE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, double)
 
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevjBatched_bufferSize,
-		OP_cusolverDnDsyevjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusolverDnSsyevj(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
+			int lwork, int *info, syevjInfo_t params) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsyevj(cusolverDnSsyevj, float, float)
+LIKE_cusolverDnSsyevj(cusolverDnDsyevj, double, double)
+LIKE_cusolverDnSsyevj(cusolverDnCheevj, cuComplex, float)
+LIKE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double)
 
-/* cached 2966 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuComplex *A,
-		int lda, const float *W, int *lwork, syevjInfo_t params, int batchSize)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
+			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork, \
+			syevjInfo_t params) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_device(&items, W); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsygvj_bufferSize(cusolverDnSsygvj_bufferSize, float, float)
+LIKE_cusolverDnSsygvj_bufferSize(cusolverDnDsygvj_bufferSize, double, double)
+LIKE_cusolverDnSsygvj_bufferSize(cusolverDnChegvj_bufferSize, cuComplex, float)
+LIKE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, double)
 
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevjBatched_bufferSize,
-		OP_cusolverDnCheevjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 2967 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuDoubleComplex *A,
-		int lda, const double *W, int *lwork, syevjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevjBatched_bufferSize,
-		OP_cusolverDnZheevjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2968 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, float *A, int lda,
-		float *W, float *work, int lwork, int *info, syevjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevjBatched,
-		OP_cusolverDnSsyevjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2969 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, double *A, int lda,
-		double *W, double *work, int lwork, int *info, syevjInfo_t params,
-		int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevjBatched,
-		OP_cusolverDnDsyevjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2970 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, cuComplex *A, int lda,
-		float *W, cuComplex *work, int lwork, int *info, syevjInfo_t params,
-		int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevjBatched,
-		OP_cusolverDnCheevjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2971 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, cuDoubleComplex *A,
-		int lda, double *W, cuDoubleComplex *work, int lwork, int *info,
-		syevjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevjBatched,
-		OP_cusolverDnZheevjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 2972 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const float *A, int lda,
-		const float *W, int *lwork, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevj_bufferSize,
-		OP_cusolverDnSsyevj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* cached 2973 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const double *A, int lda,
-		const double *W, int *lwork, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevj_bufferSize,
-		OP_cusolverDnDsyevj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* cached 2974 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuComplex *A,
-		int lda, const float *W, int *lwork, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevj_bufferSize,
-		OP_cusolverDnCheevj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* cached 2975 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuDoubleComplex *A,
-		int lda, const double *W, int *lwork, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevj_bufferSize,
-		OP_cusolverDnZheevj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2976 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsyevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, float *A, int lda, float *W, float *work,
-		int lwork, int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsyevj, OP_cusolverDnSsyevj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2977 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsyevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, double *A, int lda, double *W, double *work,
-		int lwork, int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsyevj, OP_cusolverDnDsyevj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2978 */
-STUB_EXPORT cusolverStatus_t cusolverDnCheevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, float *W, cuComplex *work,
-		int lwork, int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCheevj, OP_cusolverDnCheevj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2979 */
-STUB_EXPORT cusolverStatus_t cusolverDnZheevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, double *W,
-		cuDoubleComplex *work, int lwork, int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZheevj, OP_cusolverDnZheevj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* cached 2980 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsygvj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const float *A, int lda, const float *B, int ldb, const float *W, int *lwork,
-		syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsygvj_bufferSize,
-		OP_cusolverDnSsygvj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* cached 2981 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsygvj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const double *A, int lda, const double *B, int ldb, const double *W, int *lwork,
-		syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsygvj_bufferSize,
-		OP_cusolverDnDsygvj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* cached 2982 */
-STUB_EXPORT cusolverStatus_t cusolverDnChegvj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *W,
-		int *lwork, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChegvj_bufferSize,
-		OP_cusolverDnChegvj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* cached 2983 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhegvj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *W, int *lwork, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhegvj_bufferSize,
-		OP_cusolverDnZhegvj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2984 */
-STUB_EXPORT cusolverStatus_t cusolverDnSsygvj(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		float *A, int lda, float *B, int ldb, float *W, float *work, int lwork,
-		int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSsygvj, OP_cusolverDnSsygvj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2985 */
-STUB_EXPORT cusolverStatus_t cusolverDnDsygvj(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		double *A, int lda, double *B, int ldb, double *W, double *work, int lwork,
-		int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDsygvj, OP_cusolverDnDsygvj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2986 */
-STUB_EXPORT cusolverStatus_t cusolverDnChegvj(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, cuComplex *B, int ldb, float *W, cuComplex *work,
-		int lwork, int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnChegvj, OP_cusolverDnChegvj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
-
-/* learned 2987 */
-STUB_EXPORT cusolverStatus_t cusolverDnZhegvj(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *B, int ldb, double *W,
-		cuDoubleComplex *work, int lwork, int *info, syevjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZhegvj, OP_cusolverDnZhegvj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, W);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusolverDnSsygvj(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info, \
+			syevjInfo_t params) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)itype); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)uplo); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, B); \
+		library_put_int(&items, (uint32_t)ldb); \
+		library_put_device(&items, W); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSsygvj(cusolverDnSsygvj, float, float)
+LIKE_cusolverDnSsygvj(cusolverDnDsygvj, double, double)
+LIKE_cusolverDnSsygvj(cusolverDnChegvj, cuComplex, float)
+LIKE_cusolverDnSsygvj(cusolverDnZhegvj, cuDoubleComplex, double)
 STUB(library, cusolverStatus_t, cusolverDnCreateGesvdjInfo, hand_cusolverDnCreateGesvdjInfo,
 	(gesvdjInfo_t *info), (info))
 STUB(library, cusolverStatus_t, cusolverDnDestroyGesvdjInfo, hand_cusolverDnDestroyGesvdjInfo,
@@ -6586,699 +2151,219 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handl
 	return library_send(&items);
 }
 
-/* cached 2990 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const float *A, int lda, const float *S,
-		const float *U, int ldu, const float *V, int ldv, int *lwork,
-		gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			int m, int n, const TYPE *A, int lda, const OTHER *S, const TYPE *U, \
+			int ldu, const TYPE *V, int ldv, int *lwork, gesvdjInfo_t params, \
+			int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, S); \
+		library_put_device(&items, U); \
+		library_put_int(&items, (uint32_t)ldu); \
+		library_put_device(&items, V); \
+		library_put_int(&items, (uint32_t)ldv); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnSgesvdjBatched_bufferSize, float, float)
+LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnDgesvdjBatched_bufferSize, double, double)
+LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnCgesvdjBatched_bufferSize, cuComplex, float)
+LIKE_cusolverDnSgesvdjBatched_bufferSize(
+	cusolverDnZgesvdjBatched_bufferSize, cuDoubleComplex,
+	double)
 
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvdjBatched_bufferSize,
-		OP_cusolverDnSgesvdjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *V, \
+			int ldv, TYPE *work, int lwork, int *info, gesvdjInfo_t params, \
+			int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, S); \
+		library_put_device(&items, U); \
+		library_put_int(&items, (uint32_t)ldu); \
+		library_put_device(&items, V); \
+		library_put_int(&items, (uint32_t)ldv); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvdjBatched(cusolverDnSgesvdjBatched, float, float)
+LIKE_cusolverDnSgesvdjBatched(cusolverDnDgesvdjBatched, double, double)
+LIKE_cusolverDnSgesvdjBatched(cusolverDnCgesvdjBatched, cuComplex, float)
+LIKE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double)
 
-/* cached 2991 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const double *A, int lda, const double *S,
-		const double *U, int ldu, const double *V, int ldv, int *lwork,
-		gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			int econ, int m, int n, const TYPE *A, int lda, const OTHER *S, \
+			const TYPE *U, int ldu, const TYPE *V, int ldv, int *lwork, \
+			gesvdjInfo_t params) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)econ); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, S); \
+		library_put_device(&items, U); \
+		library_put_int(&items, (uint32_t)ldu); \
+		library_put_device(&items, V); \
+		library_put_int(&items, (uint32_t)ldv); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnSgesvdj_bufferSize, float, float)
+LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnDgesvdj_bufferSize, double, double)
+LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnCgesvdj_bufferSize, cuComplex, float)
+LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex, double)
 
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvdjBatched_bufferSize,
-		OP_cusolverDnDgesvdjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusolverDnSgesvdj(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			int econ, int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, \
+			TYPE *V, int ldv, TYPE *work, int lwork, int *info, \
+			gesvdjInfo_t params) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)econ); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_device(&items, S); \
+		library_put_device(&items, U); \
+		library_put_int(&items, (uint32_t)ldu); \
+		library_put_device(&items, V); \
+		library_put_int(&items, (uint32_t)ldv); \
+		library_put_device(&items, work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, info); \
+		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvdj(cusolverDnSgesvdj, float, float)
+LIKE_cusolverDnSgesvdj(cusolverDnDgesvdj, double, double)
+LIKE_cusolverDnSgesvdj(cusolverDnCgesvdj, cuComplex, float)
+LIKE_cusolverDnSgesvdj(cusolverDnZgesvdj, cuDoubleComplex, double)
 
-/* cached 2992 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const cuComplex *A, int lda,
-		const float *S, const cuComplex *U, int ldu, const cuComplex *V, int ldv,
-		int *lwork, gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			int rank, int m, int n, const TYPE *d_A, int lda, \
+			long long int strideA, const OTHER *d_S, long long int strideS, \
+			const TYPE *d_U, int ldu, long long int strideU, const TYPE *d_V, \
+			int ldv, long long int strideV, int *lwork, int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)rank); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, d_A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_long(&items, (uint64_t)strideA); \
+		library_put_device(&items, d_S); \
+		library_put_long(&items, (uint64_t)strideS); \
+		library_put_device(&items, d_U); \
+		library_put_int(&items, (uint32_t)ldu); \
+		library_put_long(&items, (uint64_t)strideU); \
+		library_put_device(&items, d_V); \
+		library_put_int(&items, (uint32_t)ldv); \
+		library_put_long(&items, (uint64_t)strideV); \
+		library_out(&items, lwork, sizeof(*lwork)); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnSgesvdaStridedBatched_bufferSize,
+	float, float)
+LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnDgesvdaStridedBatched_bufferSize,
+	double, double)
+LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnCgesvdaStridedBatched_bufferSize,
+	cuComplex, float)
+LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnZgesvdaStridedBatched_bufferSize,
+	cuDoubleComplex, double)
 
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvdjBatched_bufferSize,
-		OP_cusolverDnCgesvdjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 2993 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const cuDoubleComplex *A, int lda,
-		const double *S, const cuDoubleComplex *U, int ldu, const cuDoubleComplex *V,
-		int ldv, int *lwork, gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvdjBatched_bufferSize,
-		OP_cusolverDnZgesvdjBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2994 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvdjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, float *A, int lda, float *S, float *U,
-		int ldu, float *V, int ldv, float *work, int lwork, int *info,
-		gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvdjBatched,
-		OP_cusolverDnSgesvdjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2995 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvdjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, double *A, int lda, double *S, double *U,
-		int ldu, double *V, int ldv, double *work, int lwork, int *info,
-		gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvdjBatched,
-		OP_cusolverDnDgesvdjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2996 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvdjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, cuComplex *A, int lda, float *S,
-		cuComplex *U, int ldu, cuComplex *V, int ldv, cuComplex *work, int lwork,
-		int *info, gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvdjBatched,
-		OP_cusolverDnCgesvdjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 2997 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvdjBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, cuDoubleComplex *A, int lda, double *S,
-		cuDoubleComplex *U, int ldu, cuDoubleComplex *V, int ldv, cuDoubleComplex *work,
-		int lwork, int *info, gesvdjInfo_t params, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvdjBatched,
-		OP_cusolverDnZgesvdjBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 2998 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvdj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, const float *A, int lda,
-		const float *S, const float *U, int ldu, const float *V, int ldv, int *lwork,
-		gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvdj_bufferSize,
-		OP_cusolverDnSgesvdj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* cached 2999 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvdj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, const double *A, int lda,
-		const double *S, const double *U, int ldu, const double *V, int ldv, int *lwork,
-		gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvdj_bufferSize,
-		OP_cusolverDnDgesvdj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* cached 3000 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvdj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, const cuComplex *A, int lda,
-		const float *S, const cuComplex *U, int ldu, const cuComplex *V, int ldv,
-		int *lwork, gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvdj_bufferSize,
-		OP_cusolverDnCgesvdj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* cached 3001 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvdj_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, const cuDoubleComplex *A,
-		int lda, const double *S, const cuDoubleComplex *U, int ldu,
-		const cuDoubleComplex *V, int ldv, int *lwork, gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvdj_bufferSize,
-		OP_cusolverDnZgesvdj_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* learned 3002 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvdj(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, float *A, int lda, float *S,
-		float *U, int ldu, float *V, int ldv, float *work, int lwork, int *info,
-		gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvdj, OP_cusolverDnSgesvdj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* learned 3003 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvdj(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, double *A, int lda, double *S,
-		double *U, int ldu, double *V, int ldv, double *work, int lwork, int *info,
-		gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvdj, OP_cusolverDnDgesvdj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* learned 3004 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvdj(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, cuComplex *A, int lda, float *S,
-		cuComplex *U, int ldu, cuComplex *V, int ldv, cuComplex *work, int lwork,
-		int *info, gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvdj, OP_cusolverDnCgesvdj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* learned 3005 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvdj(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int econ, int m, int n, cuDoubleComplex *A, int lda,
-		double *S, cuDoubleComplex *U, int ldu, cuDoubleComplex *V, int ldv,
-		cuDoubleComplex *work, int lwork, int *info, gesvdjInfo_t params)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvdj, OP_cusolverDnZgesvdj,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_device(&items, S);
-	library_put_device(&items, U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_device(&items, V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_device(&items, work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, info);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ);
-	return library_send(&items);
-}
-
-/* cached 3006 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvdaStridedBatched_bufferSize(
-		cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, int m, int n,
-		const float *d_A, int lda, long long int strideA, const float *d_S,
-		long long int strideS, const float *d_U, int ldu, long long int strideU,
-		const float *d_V, int ldv, long long int strideV, int *lwork, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvdaStridedBatched_bufferSize,
-		OP_cusolverDnSgesvdaStridedBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 3007 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvdaStridedBatched_bufferSize(
-		cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, int m, int n,
-		const double *d_A, int lda, long long int strideA, const double *d_S,
-		long long int strideS, const double *d_U, int ldu, long long int strideU,
-		const double *d_V, int ldv, long long int strideV, int *lwork, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvdaStridedBatched_bufferSize,
-		OP_cusolverDnDgesvdaStridedBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 3008 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvdaStridedBatched_bufferSize(
-		cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, int m, int n,
-		const cuComplex *d_A, int lda, long long int strideA, const float *d_S,
-		long long int strideS, const cuComplex *d_U, int ldu, long long int strideU,
-		const cuComplex *d_V, int ldv, long long int strideV, int *lwork, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvdaStridedBatched_bufferSize,
-		OP_cusolverDnCgesvdaStridedBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* cached 3009 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvdaStridedBatched_bufferSize(
-		cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, int m, int n,
-		const cuDoubleComplex *d_A, int lda, long long int strideA, const double *d_S,
-		long long int strideS, const cuDoubleComplex *d_U, int ldu,
-		long long int strideU, const cuDoubleComplex *d_V, int ldv,
-		long long int strideV, int *lwork, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvdaStridedBatched_bufferSize,
-		OP_cusolverDnZgesvdaStridedBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_out(&items, lwork, sizeof(*lwork));
-	library_put_int(&items, (uint32_t)batchSize);
-	return library_send(&items);
-}
-
-/* learned 3010 */
-STUB_EXPORT cusolverStatus_t cusolverDnSgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const float *d_A, int lda,
-		long long int strideA, float *d_S, long long int strideS, float *d_U, int ldu,
-		long long int strideU, float *d_V, int ldv, long long int strideV,
-		float *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSgesvdaStridedBatched,
-		OP_cusolverDnSgesvdaStridedBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_put_device(&items, d_work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	library_require(&items, !h_R_nrmF);
-	return library_send(&items);
-}
-
-/* learned 3011 */
-STUB_EXPORT cusolverStatus_t cusolverDnDgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const double *d_A, int lda,
-		long long int strideA, double *d_S, long long int strideS, double *d_U, int ldu,
-		long long int strideU, double *d_V, int ldv, long long int strideV,
-		double *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnDgesvdaStridedBatched,
-		OP_cusolverDnDgesvdaStridedBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_put_device(&items, d_work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	library_require(&items, !h_R_nrmF);
-	return library_send(&items);
-}
-
-/* learned 3012 */
-STUB_EXPORT cusolverStatus_t cusolverDnCgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const cuComplex *d_A, int lda,
-		long long int strideA, float *d_S, long long int strideS, cuComplex *d_U,
-		int ldu, long long int strideU, cuComplex *d_V, int ldv, long long int strideV,
-		cuComplex *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnCgesvdaStridedBatched,
-		OP_cusolverDnCgesvdaStridedBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_put_device(&items, d_work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	library_require(&items, !h_R_nrmF);
-	return library_send(&items);
-}
-
-/* learned 3013 */
-STUB_EXPORT cusolverStatus_t cusolverDnZgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const cuDoubleComplex *d_A,
-		int lda, long long int strideA, double *d_S, long long int strideS,
-		cuDoubleComplex *d_U, int ldu, long long int strideU, cuDoubleComplex *d_V,
-		int ldv, long long int strideV, cuDoubleComplex *d_work, int lwork, int *d_info,
-		double *h_R_nrmF, int batchSize)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnZgesvdaStridedBatched,
-		OP_cusolverDnZgesvdaStridedBatched, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)rank);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, d_A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_device(&items, d_S);
-	library_put_long(&items, (uint64_t)strideS);
-	library_put_device(&items, d_U);
-	library_put_int(&items, (uint32_t)ldu);
-	library_put_long(&items, (uint64_t)strideU);
-	library_put_device(&items, d_V);
-	library_put_int(&items, (uint32_t)ldv);
-	library_put_long(&items, (uint64_t)strideV);
-	library_put_device(&items, d_work);
-	library_put_int(&items, (uint32_t)lwork);
-	library_put_device(&items, d_info);
-	library_put_int(&items, (uint32_t)batchSize);
-	library_require(&items, !h_R_nrmF);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
+	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			int rank, int m, int n, const TYPE *d_A, int lda, \
+			long long int strideA, OTHER *d_S, long long int strideS, TYPE *d_U, \
+			int ldu, long long int strideU, TYPE *d_V, int ldv, \
+			long long int strideV, TYPE *d_work, int lwork, int *d_info, \
+			double *h_R_nrmF, int batchSize) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)jobz); \
+		library_put_int(&items, (uint32_t)rank); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, d_A); \
+		library_put_int(&items, (uint32_t)lda); \
+		library_put_long(&items, (uint64_t)strideA); \
+		library_put_device(&items, d_S); \
+		library_put_long(&items, (uint64_t)strideS); \
+		library_put_device(&items, d_U); \
+		library_put_int(&items, (uint32_t)ldu); \
+		library_put_long(&items, (uint64_t)strideU); \
+		library_put_device(&items, d_V); \
+		library_put_int(&items, (uint32_t)ldv); \
+		library_put_long(&items, (uint64_t)strideV); \
+		library_put_device(&items, d_work); \
+		library_put_int(&items, (uint32_t)lwork); \
+		library_put_device(&items, d_info); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		library_require(&items, !h_R_nrmF); \
+		return library_send(&items); \
+	}
+LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnSgesvdaStridedBatched, float, float)
+LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnDgesvdaStridedBatched, double, double)
+LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnCgesvdaStridedBatched, cuComplex, float)
+LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnZgesvdaStridedBatched, cuDoubleComplex, double)
 STUB(library, cusolverStatus_t, cusolverDnCreateParams, hand_cusolverDnCreateParams,
 	(cusolverDnParams_t *params), (params))
 STUB(library, cusolverStatus_t, cusolverDnDestroyParams, hand_cusolverDnDestroyParams,
