@@ -24,7 +24,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "examples", "pytorch")]
+sys.path[:0] = [HERE, *(os.path.join(HERE, "..", "..", "examples", name) for name in ("pytorch", "jax", "cupy"))]
 DEVICE = os.environ.get("ARM_DEVICE", "cuda")
 REMOTE = bool(os.environ.get("VCUDA_SOCKET"))
 current = None

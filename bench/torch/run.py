@@ -428,18 +428,13 @@ def options_of():
 
 
 def libraries(options):
-    """Where the agent finds cuBLAS and cuDNN: as given, else beside this Python's PyTorch."""
+    """Where the agent finds NVIDIA's libraries: as given, else beside this Python's PyTorch."""
     given = [part for part in options.agent_libraries.split(":") if part]
     if given or options.driver != "nvidia":
         return given
+    import glob
     import site
-    found = []
-    for folder in site.getsitepackages():
-        for part in ("cu13/lib", "cublas/lib", "cudnn/lib", "cuda_runtime/lib", "cuda_nvrtc/lib"):
-            path = os.path.join(folder, "nvidia", part)
-            if os.path.isdir(path):
-                found.append(path)
-    return found
+    return [path for folder in site.getsitepackages() for path in sorted(glob.glob(f"{folder}/nvidia/*/lib"))]
 
 
 def main():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured.  The models are those of examples/pytorch; only the three micro workloads are
-made here.  The runner reads this list without importing PyTorch, so makers import what they need.
+"""What is measured.  The models are those of examples/; the micro workloads and one call of each
+library are made here.  The runner reads this list without importing PyTorch, so makers import what they need.
 
 A maker takes (device, small) and returns run(): one repetition of `steps` steps.  A bound is on
 the ratio remote/native, or on the remote time of a step in microseconds.
@@ -108,6 +108,65 @@ def graph(device, small):
     return run
 
 
+def repeated(make):
+    """make(torch, device, small) gives a function of no arguments, called 50 times."""
+    def maker(device, small):
+        import torch
+        torch.manual_seed(0)
+        once = make(torch, device, small)
+
+        def run():
+            for _ in range(4 if small else 50):
+                out = once()
+            return {"value": out.detach().cpu()}
+
+        return run
+
+    return maker
+
+
+@repeated
+def solve(torch, device, small):
+    a, b = torch.randn(10 if small else 1000, 64, 64, device=device), torch.randn(10 if small else 1000, 64, 4, device=device)
+    return lambda: torch.linalg.solve(a, b)
+
+
+@repeated
+def transform(torch, device, small):
+    x = torch.randn(*(2 * [64 if small else 1024]), dtype=torch.complex64, device=device)
+    return lambda: torch.fft.fft2(x)
+
+
+@repeated
+def eigenvalues(torch, device, small):
+    a = torch.randn(*(2 * [32 if small else 512]), device=device)
+    a = a + a.T
+    return lambda: torch.linalg.eigh(a)[0]
+
+
+@repeated
+def sparse_product(torch, device, small):
+    side = 100 if small else 10000
+    at = torch.randint(side, (2, side * 20), device=device)
+    a = torch.sparse_coo_tensor(at, torch.rand(side * 20, device=device), (side, side)).coalesce().to_sparse_csr()
+    b = torch.randn(side, 64, device=device)
+    return lambda: a @ b
+
+
+@repeated
+def recurrent(torch, device, small):
+    model = torch.nn.LSTM(64, 128 if small else 512, num_layers=2, batch_first=True).to(device)
+    x = torch.randn(8, 8 if small else 64, 64, device=device)
+
+    def once():
+        model.zero_grad()
+        loss = model(x)[0].square().mean()
+        loss.backward()
+        return loss
+
+    return once
+
+
 WORKLOADS = [
     Workload("poly", "polynomial fit, .item() each step", 2000, example("polynomial_fit"), 0.95),
     Workload("t5", "T5-base generate", 40, example("t5_translate"), 0.85,
@@ -125,6 +184,13 @@ WORKLOADS = [
     Workload("unet", "diffusion UNet, 20 steps", 20, example("unet_diffusion"), extra=True),
     Workload("resnet-train", "ResNet-50 training, DataLoader", 8, example("resnet50_training"),
              extra=True),
+    Workload("solve", "linalg.solve, 1000 of 64 x 64", 50, solve, 1.05, extra=True),
+    Workload("fft", "fft2 of 1024 x 1024", 50, transform, 1.0, extra=True),
+    Workload("eigh", "linalg.eigh of 512", 50, eigenvalues, 1.1, extra=True),
+    Workload("spmm", "CSR by dense, 200,000 values", 50, sparse_product, 1.05, extra=True),
+    Workload("lstm", "LSTM training", 50, recurrent, 1.0, extra=True),
+    Workload("jax", "JAX: transformer training", 10, example("transformer_training"), 1.05, extra=True),
+    Workload("cupy", "CuPy: option prices", 200, example("elementwise"), 0.8, extra=True),
     Workload("product", "small product and read", 50, product, delayed={200: None, 1000: None},
              extra=True),
 ]
