@@ -95,78 +95,58 @@ static int run_cublasLtMatrixTransform(struct library_frame *f)
 		f->stream);
 }
 
-#define RUN(name, run) \
-	[OP_##name - 2000] = {run, offsetof(struct cublaslt_library, name), #name}
+static CUresult serve_items(struct worker *w, struct request *r);
+
+#define SERVED(name, verb, run, answer) \
+	[OP_##name - 2000] = {{OP_##name, sizeof(struct library_body), answer, \
+		LIBRARY_SERVED_##verb, serve_items, #name}, run, \
+		offsetof(struct cublaslt_library, name)}
+#define ITEMS(name, verb, run, outs) SERVED(name, verb, run, LIBRARY_ANSWER(outs))
+#define LIST(name, verb, run, element) \
+	SERVED(name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
+#define FRAME(name, verb, serve, answer) \
+	[OP_##name - 2000] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
+		LIBRARY_SERVED_##verb, serve, #name}}
 static const struct library_run runs[] = {
-	RUN(cublasLtMatmul, run_cublasLtMatmul),
-	RUN(cublasLtMatrixTransform, run_cublasLtMatrixTransform),
+	ITEMS(cublasLtMatmul, learned, run_cublasLtMatmul, 0),
+	ITEMS(cublasLtMatrixTransform, learned, run_cublasLtMatrixTransform, 0),
+	FRAME(cublasLtMatmulAlgoGetHeuristic, cached, serve_cublasLtMatmulAlgoGetHeuristic,
+	sizeof(struct wire_cublasLtMatmulAlgoGetHeuristic_reply)),
+	FRAME(cublasLtMatmulAlgoCheck, cached, serve_cublasLtMatmulAlgoCheck,
+	sizeof(struct wire_cublasLtMatmulAlgoCheck_reply)),
+	FRAME(cublasLtMatmulAlgoGetIds, cached, serve_cublasLtMatmulAlgoGetIds,
+	sizeof(struct wire_cublasLtMatmulAlgoGetIds_reply)),
+	FRAME(cublasLtMatmulAlgoInit, cached, serve_cublasLtMatmulAlgoInit,
+	sizeof(struct wire_cublasLtMatmulAlgoInit_reply)),
+	FRAME(cublasLtMatmulAlgoCapGetAttribute, cached,
+	serve_cublasLtMatmulAlgoCapGetAttribute,
+	sizeof(struct wire_cublasLtMatmulAlgoCapGetAttribute_reply)),
+	FRAME(cublasLtMatmulAlgoConfigGetAttribute, cached,
+	serve_cublasLtMatmulAlgoConfigGetAttribute,
+	sizeof(struct wire_cublasLtMatmulAlgoConfigGetAttribute_reply)),
+	FRAME(cublasLtMatmulAlgoConfigSetAttribute, cached,
+	serve_cublasLtMatmulAlgoConfigSetAttribute,
+	sizeof(struct wire_cublasLtMatmulAlgoConfigSetAttribute_reply)),
+	FRAME(cublasLtGetVersion, cached, serve_cublasLtGetVersion,
+	sizeof(struct wire_cublasLtGetVersion_reply)),
+	FRAME(cublasLtHeuristicsCacheGetCapacity, call,
+	serve_cublasLtHeuristicsCacheGetCapacity,
+	sizeof(struct wire_cublasLtHeuristicsCacheGetCapacity_reply)),
+	FRAME(cublasLtHeuristicsCacheSetCapacity, call,
+	serve_cublasLtHeuristicsCacheSetCapacity,
+	sizeof(struct wire_cublasLtHeuristicsCacheSetCapacity_reply)),
 };
-#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
 	return library_serve(w, r, &cublaslt_plain, &runs[r->header.op - 2000]);
 }
 
-static const struct serve_entry entries[] = {
-	[OP_cublasLtMatmul - 2000] = {OP_cublasLtMatmul, sizeof(struct library_body),
-		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "cublasLtMatmul"},
-	[OP_cublasLtMatrixTransform - 2000] = {OP_cublasLtMatrixTransform,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "cublasLtMatrixTransform"},
-	[OP_cublasLtMatmulAlgoGetHeuristic - 2000] = {OP_cublasLtMatmulAlgoGetHeuristic,
-		sizeof(struct wire_cublasLtMatmulAlgoGetHeuristic),
-		sizeof(struct wire_cublasLtMatmulAlgoGetHeuristic_reply),
-		SERVE_CALL | SERVE_SLOW, serve_cublasLtMatmulAlgoGetHeuristic,
-		"cublasLtMatmulAlgoGetHeuristic"},
-	[OP_cublasLtMatmulAlgoCheck - 2000] = {OP_cublasLtMatmulAlgoCheck,
-		sizeof(struct wire_cublasLtMatmulAlgoCheck),
-		sizeof(struct wire_cublasLtMatmulAlgoCheck_reply), SERVE_CALL | SERVE_SLOW,
-		serve_cublasLtMatmulAlgoCheck, "cublasLtMatmulAlgoCheck"},
-	[OP_cublasLtMatmulAlgoGetIds - 2000] = {OP_cublasLtMatmulAlgoGetIds,
-		sizeof(struct wire_cublasLtMatmulAlgoGetIds),
-		sizeof(struct wire_cublasLtMatmulAlgoGetIds_reply), SERVE_CALL | SERVE_SLOW,
-		serve_cublasLtMatmulAlgoGetIds, "cublasLtMatmulAlgoGetIds"},
-	[OP_cublasLtMatmulAlgoInit - 2000] = {OP_cublasLtMatmulAlgoInit,
-		sizeof(struct wire_cublasLtMatmulAlgoInit),
-		sizeof(struct wire_cublasLtMatmulAlgoInit_reply), SERVE_CALL | SERVE_SLOW,
-		serve_cublasLtMatmulAlgoInit, "cublasLtMatmulAlgoInit"},
-	[OP_cublasLtMatmulAlgoCapGetAttribute - 2000] = {OP_cublasLtMatmulAlgoCapGetAttribute,
-		sizeof(struct wire_cublasLtMatmulAlgoCapGetAttribute),
-		sizeof(struct wire_cublasLtMatmulAlgoCapGetAttribute_reply),
-		SERVE_CALL | SERVE_SLOW, serve_cublasLtMatmulAlgoCapGetAttribute,
-		"cublasLtMatmulAlgoCapGetAttribute"},
-	[OP_cublasLtMatmulAlgoConfigGetAttribute - 2000] = {
-		OP_cublasLtMatmulAlgoConfigGetAttribute,
-		sizeof(struct wire_cublasLtMatmulAlgoConfigGetAttribute),
-		sizeof(struct wire_cublasLtMatmulAlgoConfigGetAttribute_reply),
-		SERVE_CALL | SERVE_SLOW, serve_cublasLtMatmulAlgoConfigGetAttribute,
-		"cublasLtMatmulAlgoConfigGetAttribute"},
-	[OP_cublasLtMatmulAlgoConfigSetAttribute - 2000] = {
-		OP_cublasLtMatmulAlgoConfigSetAttribute,
-		sizeof(struct wire_cublasLtMatmulAlgoConfigSetAttribute),
-		sizeof(struct wire_cublasLtMatmulAlgoConfigSetAttribute_reply),
-		SERVE_CALL | SERVE_SLOW, serve_cublasLtMatmulAlgoConfigSetAttribute,
-		"cublasLtMatmulAlgoConfigSetAttribute"},
-	[OP_cublasLtGetVersion - 2000] = {OP_cublasLtGetVersion,
-		sizeof(struct wire_cublasLtGetVersion),
-		sizeof(struct wire_cublasLtGetVersion_reply), SERVE_CALL | SERVE_SLOW,
-		serve_cublasLtGetVersion, "cublasLtGetVersion"},
-	[OP_cublasLtHeuristicsCacheGetCapacity - 2000] = {OP_cublasLtHeuristicsCacheGetCapacity,
-		sizeof(struct wire_cublasLtHeuristicsCacheGetCapacity),
-		sizeof(struct wire_cublasLtHeuristicsCacheGetCapacity_reply), SERVE_LIBRARY,
-		serve_cublasLtHeuristicsCacheGetCapacity, "cublasLtHeuristicsCacheGetCapacity"},
-	[OP_cublasLtHeuristicsCacheSetCapacity - 2000] = {OP_cublasLtHeuristicsCacheSetCapacity,
-		sizeof(struct wire_cublasLtHeuristicsCacheSetCapacity),
-		sizeof(struct wire_cublasLtHeuristicsCacheSetCapacity_reply), SERVE_LIBRARY,
-		serve_cublasLtHeuristicsCacheSetCapacity, "cublasLtHeuristicsCacheSetCapacity"},
-};
-
 const struct serve_entry *cublaslt_serve_find(uint16_t op)
 {
 	unsigned at = (unsigned)op - 2000u;
 
-	if (at >= sizeof(entries) / sizeof(entries[0]) || !entries[at].serve)
+	if (at >= sizeof(runs) / sizeof(runs[0]) || !runs[at].entry.serve)
 		return NULL;
-	return &entries[at];
+	return &runs[at].entry;
 }

@@ -28,32 +28,25 @@ const struct plain_library cufft_plain = {
 	.open = open_library,
 };
 
-static const struct serve_entry entries[] = {
-	[OP_cufftXtGetSizeMany - 2600] = {OP_cufftXtGetSizeMany,
-		sizeof(struct wire_cufftXtGetSizeMany),
-		sizeof(struct wire_cufftXtGetSizeMany_reply), SERVE_CALL | SERVE_SLOW,
-		serve_cufftXtGetSizeMany, "cufftXtGetSizeMany"},
-	[OP_cufftXtMakePlanMany - 2600] = {OP_cufftXtMakePlanMany,
-		sizeof(struct wire_cufftXtMakePlanMany),
-		sizeof(struct wire_cufftXtMakePlanMany_reply),
-		SERVE_POST | SERVE_CALL | SERVE_SLOW, serve_cufftXtMakePlanMany,
-		"cufftXtMakePlanMany"},
-	[OP_cufftXtExec - 2600] = {OP_cufftXtExec, sizeof(struct wire_cufftXtExec),
-		sizeof(struct library_reply), SERVE_POST | SERVE_LIBRARY, serve_cufftXtExec,
-		"cufftXtExec"},
-	[OP_cufftDestroy - 2600] = {OP_cufftDestroy, sizeof(struct wire_cufftDestroy),
-		sizeof(struct wire_cufftDestroy_reply), SERVE_POST | SERVE_CALL | SERVE_SLOW,
-		serve_cufftDestroy, "cufftDestroy"},
-	[OP_cufftGetVersion - 2600] = {OP_cufftGetVersion, sizeof(struct wire_cufftGetVersion),
-		sizeof(struct wire_cufftGetVersion_reply), SERVE_CALL | SERVE_SLOW,
-		serve_cufftGetVersion, "cufftGetVersion"},
+#define FRAME(name, verb, serve, answer) \
+	[OP_##name - 2600] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
+		LIBRARY_SERVED_##verb, serve, #name}}
+static const struct library_run runs[] = {
+	FRAME(cufftXtGetSizeMany, cached, serve_cufftXtGetSizeMany,
+	sizeof(struct wire_cufftXtGetSizeMany_reply)),
+	FRAME(cufftXtMakePlanMany, post, serve_cufftXtMakePlanMany,
+	sizeof(struct wire_cufftXtMakePlanMany_reply)),
+	FRAME(cufftXtExec, learned, serve_cufftXtExec, sizeof(struct library_reply)),
+	FRAME(cufftDestroy, post, serve_cufftDestroy, sizeof(struct wire_cufftDestroy_reply)),
+	FRAME(cufftGetVersion, cached, serve_cufftGetVersion,
+	sizeof(struct wire_cufftGetVersion_reply)),
 };
 
 const struct serve_entry *cufft_serve_find(uint16_t op)
 {
 	unsigned at = (unsigned)op - 2600u;
 
-	if (at >= sizeof(entries) / sizeof(entries[0]) || !entries[at].serve)
+	if (at >= sizeof(runs) / sizeof(runs[0]) || !runs[at].entry.serve)
 		return NULL;
-	return &entries[at];
+	return &runs[at].entry;
 }

@@ -233,112 +233,61 @@ static int run_curandGenerateSeeds(struct library_frame *f)
 	return call(f->handle);
 }
 
-#define RUN(name, run) \
-	[OP_##name - 2500] = {run, offsetof(struct curand_library, name), #name}
+static CUresult serve_items(struct worker *w, struct request *r);
+
+#define SERVED(name, verb, run, answer) \
+	[OP_##name - 2500] = {{OP_##name, sizeof(struct library_body), answer, \
+		LIBRARY_SERVED_##verb, serve_items, #name}, run, \
+		offsetof(struct curand_library, name)}
+#define ITEMS(name, verb, run, outs) SERVED(name, verb, run, LIBRARY_ANSWER(outs))
+#define LIST(name, verb, run, element) \
+	SERVED(name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
+#define FRAME(name, verb, serve, answer) \
+	[OP_##name - 2500] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
+		LIBRARY_SERVED_##verb, serve, #name}}
 static const struct library_run runs[] = {
-	RUN(curandSetPseudoRandomGeneratorSeed, run_curandSetPseudoRandomGeneratorSeed),
-	RUN(curandSetGeneratorOffset, run_curandSetPseudoRandomGeneratorSeed),
-	RUN(curandSetGeneratorOrdering, run_curandSetGeneratorOrdering),
-	RUN(curandSetQuasiRandomGeneratorDimensions,
-	run_curandSetQuasiRandomGeneratorDimensions),
-	RUN(curandGenerate, run_curandGenerate),
-	RUN(curandGenerateLongLong, run_curandGenerateLongLong),
-	RUN(curandGenerateUniform, run_curandGenerateUniform),
-	RUN(curandGenerateUniformDouble, run_curandGenerateUniformDouble),
-	RUN(curandGenerateNormal, run_curandGenerateNormal),
-	RUN(curandGenerateNormalDouble, run_curandGenerateNormalDouble),
-	RUN(curandGenerateLogNormal, run_curandGenerateNormal),
-	RUN(curandGenerateLogNormalDouble, run_curandGenerateNormalDouble),
-	RUN(curandGeneratePoisson, run_curandGeneratePoisson),
-	RUN(curandGeneratePoissonMethod, run_curandGeneratePoissonMethod),
-	RUN(curandGenerateSeeds, run_curandGenerateSeeds),
+	FRAME(curandCreateGenerator, call, run_curandCreateGenerator,
+	sizeof(struct library_opened)),
+	FRAME(curandCreateGeneratorHost, call, run_curandCreateGeneratorHost,
+	sizeof(struct library_opened)),
+	FRAME(curandDestroyGenerator, post, run_curandDestroyGenerator, 0),
+	ITEMS(curandSetPseudoRandomGeneratorSeed, learned,
+	run_curandSetPseudoRandomGeneratorSeed, 0),
+	ITEMS(curandSetGeneratorOffset, learned, run_curandSetPseudoRandomGeneratorSeed, 0),
+	ITEMS(curandSetGeneratorOrdering, learned, run_curandSetGeneratorOrdering, 0),
+	ITEMS(curandSetQuasiRandomGeneratorDimensions, learned,
+	run_curandSetQuasiRandomGeneratorDimensions, 0),
+	ITEMS(curandGenerate, learned, run_curandGenerate, 0),
+	ITEMS(curandGenerateLongLong, learned, run_curandGenerateLongLong, 0),
+	ITEMS(curandGenerateUniform, learned, run_curandGenerateUniform, 0),
+	ITEMS(curandGenerateUniformDouble, learned, run_curandGenerateUniformDouble, 0),
+	ITEMS(curandGenerateNormal, learned, run_curandGenerateNormal, 0),
+	ITEMS(curandGenerateNormalDouble, learned, run_curandGenerateNormalDouble, 0),
+	ITEMS(curandGenerateLogNormal, learned, run_curandGenerateNormal, 0),
+	ITEMS(curandGenerateLogNormalDouble, learned, run_curandGenerateNormalDouble, 0),
+	FRAME(curandCreatePoissonDistribution, call, serve_curandCreatePoissonDistribution,
+	sizeof(struct wire_curandCreatePoissonDistribution_reply)),
+	FRAME(curandDestroyDistribution, call, serve_curandDestroyDistribution,
+	sizeof(struct wire_curandDestroyDistribution_reply)),
+	ITEMS(curandGeneratePoisson, learned, run_curandGeneratePoisson, 0),
+	ITEMS(curandGeneratePoissonMethod, learned, run_curandGeneratePoissonMethod, 0),
+	ITEMS(curandGenerateSeeds, learned, run_curandGenerateSeeds, 0),
+	FRAME(curandGetDirectionVectors32, call, serve_curandGetDirectionVectors32,
+	sizeof(struct wire_curandGetDirectionVectors32_reply)),
+	FRAME(curandGetVersion, cached, serve_curandGetVersion,
+	sizeof(struct wire_curandGetVersion_reply)),
 };
-#undef RUN
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
 	return library_serve(w, r, &curand_plain, &runs[r->header.op - 2500]);
 }
 
-static const struct serve_entry entries[] = {
-	[OP_curandCreateGenerator - 2500] = {OP_curandCreateGenerator,
-		sizeof(struct wire_curandCreateGenerator), sizeof(struct library_opened),
-		SERVE_LIBRARY, run_curandCreateGenerator, "curandCreateGenerator"},
-	[OP_curandCreateGeneratorHost - 2500] = {OP_curandCreateGeneratorHost,
-		sizeof(struct wire_curandCreateGeneratorHost), sizeof(struct library_opened),
-		SERVE_LIBRARY, run_curandCreateGeneratorHost, "curandCreateGeneratorHost"},
-	[OP_curandDestroyGenerator - 2500] = {OP_curandDestroyGenerator,
-		sizeof(struct wire_curandDestroyGenerator), 0,
-		SERVE_POST | SERVE_CALL | SERVE_SLOW, run_curandDestroyGenerator,
-		"curandDestroyGenerator"},
-	[OP_curandSetPseudoRandomGeneratorSeed - 2500] = {OP_curandSetPseudoRandomGeneratorSeed,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandSetPseudoRandomGeneratorSeed"},
-	[OP_curandSetGeneratorOffset - 2500] = {OP_curandSetGeneratorOffset,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandSetGeneratorOffset"},
-	[OP_curandSetGeneratorOrdering - 2500] = {OP_curandSetGeneratorOrdering,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandSetGeneratorOrdering"},
-	[OP_curandSetQuasiRandomGeneratorDimensions - 2500] = {
-		OP_curandSetQuasiRandomGeneratorDimensions, sizeof(struct library_body),
-		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
-		"curandSetQuasiRandomGeneratorDimensions"},
-	[OP_curandGenerate - 2500] = {OP_curandGenerate, sizeof(struct library_body),
-		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items, "curandGenerate"},
-	[OP_curandGenerateLongLong - 2500] = {OP_curandGenerateLongLong,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGenerateLongLong"},
-	[OP_curandGenerateUniform - 2500] = {OP_curandGenerateUniform,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGenerateUniform"},
-	[OP_curandGenerateUniformDouble - 2500] = {OP_curandGenerateUniformDouble,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGenerateUniformDouble"},
-	[OP_curandGenerateNormal - 2500] = {OP_curandGenerateNormal,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGenerateNormal"},
-	[OP_curandGenerateNormalDouble - 2500] = {OP_curandGenerateNormalDouble,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGenerateNormalDouble"},
-	[OP_curandGenerateLogNormal - 2500] = {OP_curandGenerateLogNormal,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGenerateLogNormal"},
-	[OP_curandGenerateLogNormalDouble - 2500] = {OP_curandGenerateLogNormalDouble,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGenerateLogNormalDouble"},
-	[OP_curandCreatePoissonDistribution - 2500] = {OP_curandCreatePoissonDistribution,
-		sizeof(struct wire_curandCreatePoissonDistribution),
-		sizeof(struct wire_curandCreatePoissonDistribution_reply), SERVE_LIBRARY,
-		serve_curandCreatePoissonDistribution, "curandCreatePoissonDistribution"},
-	[OP_curandDestroyDistribution - 2500] = {OP_curandDestroyDistribution,
-		sizeof(struct wire_curandDestroyDistribution),
-		sizeof(struct wire_curandDestroyDistribution_reply), SERVE_LIBRARY,
-		serve_curandDestroyDistribution, "curandDestroyDistribution"},
-	[OP_curandGeneratePoisson - 2500] = {OP_curandGeneratePoisson,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGeneratePoisson"},
-	[OP_curandGeneratePoissonMethod - 2500] = {OP_curandGeneratePoissonMethod,
-		sizeof(struct library_body), LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY,
-		serve_items, "curandGeneratePoissonMethod"},
-	[OP_curandGenerateSeeds - 2500] = {OP_curandGenerateSeeds, sizeof(struct library_body),
-		LIBRARY_ANSWER(0), SERVE_POST | SERVE_LIBRARY, serve_items,
-		"curandGenerateSeeds"},
-	[OP_curandGetDirectionVectors32 - 2500] = {OP_curandGetDirectionVectors32,
-		sizeof(struct wire_curandGetDirectionVectors32),
-		sizeof(struct wire_curandGetDirectionVectors32_reply), SERVE_LIBRARY,
-		serve_curandGetDirectionVectors32, "curandGetDirectionVectors32"},
-	[OP_curandGetVersion - 2500] = {OP_curandGetVersion,
-		sizeof(struct wire_curandGetVersion),
-		sizeof(struct wire_curandGetVersion_reply), SERVE_CALL | SERVE_SLOW,
-		serve_curandGetVersion, "curandGetVersion"},
-};
-
 const struct serve_entry *curand_serve_find(uint16_t op)
 {
 	unsigned at = (unsigned)op - 2500u;
 
-	if (at >= sizeof(entries) / sizeof(entries[0]) || !entries[at].serve)
+	if (at >= sizeof(runs) / sizeof(runs[0]) || !runs[at].entry.serve)
 		return NULL;
-	return &entries[at];
+	return &runs[at].entry;
 }

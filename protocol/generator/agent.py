@@ -248,14 +248,6 @@ def flags(entry):
     return " | ".join(out)
 
 
-def library_flags(entry):
-    """Of a library's call: awaited, it is the first of its kind, prepares what it needs and may
-    wait for the GPU; what is only asked waits for nothing."""
-    if entry.verb in ("cached", "post"):
-        return ("SERVE_POST | " if entry.verb == "post" else "") + "SERVE_CALL | SERVE_SLOW"
-    return "SERVE_POST | SERVE_LIBRARY" if entry.verb == "learned" else "SERVE_LIBRARY"
-
-
 def asked_of_frames(api):
     """serve_stages and serve_overtaking: what stages() and overtakes() say of a frame."""
     staged, overtaking = [], []

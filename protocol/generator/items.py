@@ -4,7 +4,6 @@ the parameters: the stub puts each with shim/libraries/common/items.h, the serve
 gpu-agent/worker/libraries/common/items.h.  Where all items have a known size, both are shorter: fixed.py.
 """
 from . import fixed, library, text
-from .agent import library_flags
 from .api import ApiError, split_top
 
 # How a number travels: representation -> the word that names it in library_put_… and library_get_….
@@ -169,37 +168,45 @@ def serve_all(api, entries):
     return out, which
 
 
-def answered(api, entry):
-    """The bytes of its answer; written by hand, it may be the longest."""
+def outs(api, entry):
+    """The numbers in its answer; written by hand, it may have as many as there can be."""
     if entry.hand("agent") or entry.hand("shim"):
-        return "sizeof(struct library_answer)"
-    element = next((p.base for p in entry.params if p.mark == "perf"), "")
-    if element:
-        return f"LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof({element})"
+        return "LIBRARY_OUTS"
     if not has_sizes(api, entry):
-        return f"LIBRARY_ANSWER({fixed.layout(api, entry).outs})"
-    return f"LIBRARY_ANSWER({sum(p.mark in ('out', 'out?') for p in entry.params)})"
+        return str(fixed.layout(api, entry).outs)
+    return str(sum(p.mark in ("out", "out?") for p in entry.params))
 
 
-def row(api, entry, first):
-    return text.wrap(f"\t[OP_{entry.name} - {first}] = {{",
-                     [f"OP_{entry.name}", "sizeof(struct library_body)", answered(api, entry),
-                      library_flags(entry), "serve_items", f'"{entry.name}"'], "},", "\t\t") + "\n"
+def row(api, entry, run):
+    """ITEMS(NAME, VERB, RUN, OUTS), or LIST(NAME, VERB, RUN, ELEMENT)."""
+    element = next((p.base for p in entry.params if p.mark == "perf"), "")
+    return text.row("\tLIST" if element else "\tITEMS", entry.name, entry.verb, run,
+                    element or outs(api, entry)) + ",\n"
 
 
-def runs(family, entries, which, first):
-    """What calls the library, by opcode, and the function that serves all of them."""
-    out = f"""#define RUN(name, run) \\
-	[OP_##name - {first}] = {{run, offsetof(struct {family}_library, name), #name}}
-static const struct library_run runs[] = {{
+def table(family, first, rows):
+    """What serves the family's calls, by opcode."""
+    head = tail = ""
+    if any(row.startswith("\tITEMS") for row in rows):
+        serve = "static CUresult serve_items(struct worker *w, struct request *r)"
+        head = f"""{serve};
+
+#define SERVED(name, verb, run, answer) \\
+	[OP_##name - {first}] = {{{{OP_##name, sizeof(struct library_body), answer, \\
+		LIBRARY_SERVED_##verb, serve_items, #name}}, run, \\
+		offsetof(struct {family}_library, name)}}
+#define ITEMS(name, verb, run, outs) SERVED(name, verb, run, LIBRARY_ANSWER(outs))
+#define LIST(name, verb, run, element) \\
+	SERVED(name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 """
-    out += "".join(text.row("\tRUN", e.name, which[e.name]) + ",\n" for e in entries)
-    return out + f"""}};
-#undef RUN
-
-static CUresult serve_items(struct worker *w, struct request *r)
+        tail = f"""
+{serve}
 {{
 	return library_serve(w, r, &{family}_plain, &runs[r->header.op - {first}]);
 }}
-
 """
+    return head + f"""#define FRAME(name, verb, serve, answer) \\
+	[OP_##name - {first}] = {{.entry = {{OP_##name, sizeof(struct wire_##name), answer, \\
+		LIBRARY_SERVED_##verb, serve, #name}}}}
+static const struct library_run runs[] = {{
+""" + "".join(rows) + "};\n" + tail + "\n"

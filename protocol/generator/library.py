@@ -196,14 +196,14 @@ def library_source(api, family):
 
 
 def finder(family, first):
-    """FAMILY_serve_find, over `entries`."""
+    """FAMILY_serve_find, over `runs`."""
     out = text.prototype("const struct serve_entry *", f"{family}_serve_find", ["uint16_t op"], "")
     return out + f"""
 {{
 	unsigned at = (unsigned)op - {first}u;
 
-	if (at >= sizeof(entries) / sizeof(entries[0]) || !entries[at].serve)
+	if (at >= sizeof(runs) / sizeof(runs[0]) || !runs[at].entry.serve)
 		return NULL;
-	return &entries[at];
+	return &runs[at].entry;
 }}
 """

@@ -6,7 +6,6 @@
 What makes or destroys a handle has a struct of its own: struct library_state, what goes by value, the major.
 """
 from . import items, library, shapes, text
-from .agent import library_flags
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
 
@@ -353,10 +352,6 @@ def serve_one(api, e):
     return out + f"\n\treturn plain_close(w, r, &{e.family}_plain, body->state.handle);\n}}\n\n"
 
 
-def flags(entry):
-    return "SERVE_POST | SERVE_CALL | SERVE_SLOW" if marked(entry, "gone") else library_flags(entry)
-
-
 def answered(e):
     """The bytes of its answer."""
     if marked(e, "gone"):
@@ -366,11 +361,10 @@ def answered(e):
     return f"sizeof(struct wire_{e.name}_reply)" if e.verb != "learned" else "sizeof(struct library_reply)"
 
 
-def row(e, first):
+def row(e):
+    """FRAME(NAME, VERB, SERVE, ANSWER)"""
     half = "serve" if is_hand(e) and not marked(e, "gone") else "run"
-    return text.wrap(f"\t[OP_{e.name} - {first}] = {{",
-                     [f"OP_{e.name}", f"sizeof(struct wire_{e.name})", answered(e), flags(e),
-                      f"{half}_{e.name}", f'"{e.name}"'], "},", "\t\t") + "\n"
+    return text.row("\tFRAME", e.name, e.verb, f"{half}_{e.name}", answered(e)) + ",\n"
 
 
 def serve_source(api, family):
@@ -386,7 +380,5 @@ def serve_source(api, family):
     out += glue(api, family)
     out += "".join(serve_one(api, e) for e in every if is_framed(e) and not e.hand("agent"))
     served, which = items.serve_all(api, sent)
-    out += served + (items.runs(family, sent, which, first) if sent else "")
-    out += "static const struct serve_entry entries[] = {\n"
-    out += "".join(items.row(api, e, first) if e in sent else row(e, first) for e in every)
-    return out + "};\n\n" + library.finder(family, first)
+    rows = [items.row(api, e, which[e.name]) if e in sent else row(e) for e in every]
+    return out + served + items.table(family, first, rows) + library.finder(family, first)

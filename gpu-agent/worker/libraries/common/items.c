@@ -378,7 +378,7 @@ CUresult library_serve(struct worker *w, struct request *r, const struct plain_l
 {
 	const struct library_body *body = (const void *)r->body;
 	struct library_frame f = {
-		.w = w, .r = r, .of = of, .name = run->name, .answer = (void *)r->answer};
+		.w = w, .r = r, .of = of, .name = run->entry.name, .answer = (void *)r->answer};
 	int status;
 
 	if (LIBRARY_VARYING_FROM(body->key_words) > r->header.body ||

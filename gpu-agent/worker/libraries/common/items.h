@@ -46,11 +46,20 @@ struct library_frame {
 	uint32_t list_each;
 };
 
+/* Flags of a call by its verb. What is awaited is the first of its kind, prepares what it needs
+ * and may wait for the GPU; what is only asked waits for nothing. */
+#define LIBRARY_SERVED_call SERVE_LIBRARY
+#define LIBRARY_SERVED_learned (SERVE_POST | SERVE_LIBRARY)
+#define LIBRARY_SERVED_cached (SERVE_CALL | SERVE_SLOW)
+#define LIBRARY_SERVED_post (SERVE_POST | SERVE_CALL | SERVE_SLOW)
+
+/* How a call is served. */
 struct library_run {
-	/* Calls the library with what it gets from the frame; the library's status. */
+	struct serve_entry entry;
+	/* Of one that travels as items: calls the library with what it gets from the frame; the
+	 * library's status. */
 	int (*run)(struct library_frame *f);
 	size_t function; /* its place in struct FAMILY_library */
-	const char *name;
 };
 
 /* Serves a call of `of` by RUN. */
