@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuBLAS on the software GPU: a subset, on OpenBLAS.  A call becomes a task that runs as a host
+ * cuBLAS on the software GPU, on OpenBLAS.  A call becomes a task that runs as a host
  * function in its stream, so it is ordered with kernels and copies; scalars in host pointer
  * mode are captured when it is made, results for the host are waited for.
  *
@@ -71,12 +71,14 @@ struct blas_task {
 	enum blas_type type; /* of the scalars, and of the computation */
 	int op_a, op_b, uplo, side, diag;
 	int m, n, k, lda, ldb, ldc, batch;
+	int layout, fold, kl, ku; /* of a matrix that is not stored in full: element.h */
 	bool conj;
 	struct blas_place a, b, c; /* x, y and A for vectors */
 	_Alignas(16) unsigned char alpha[16];
 	_Alignas(16) unsigned char beta[16];
 	const void *alpha_at, *beta_at; /* device pointer mode */
-	enum blas_type scalar;		/* how alpha and beta lie there */
+	enum blas_type scalar;		/* how alpha lies there */
+	enum blas_type beta_scalar;	/* and beta */
 	void *result;			/* device pointer mode */
 	_Alignas(16) unsigned char value[16];
 	uint32_t result_bytes;
@@ -88,6 +90,8 @@ uint32_t blas_size(enum blas_type type); /* bytes of an element; 0: not served *
 /* A task of the handle with its scalars (NULL: none), or NULL with *status. */
 struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum blas_type type,
 	enum blas_type scalar, const void *alpha, const void *beta, int *status);
+/* Its beta, where that is of another type than alpha; blas_new() got none. */
+void blas_beta(struct blas_task *task, enum blas_type scalar, const void *beta);
 /* What a task that is made elsewhere begins with: zeroes, and then this. */
 void blas_begin(struct blas_task *task, struct blas_handle *handle,
 	void (*run)(struct blas_task *task));

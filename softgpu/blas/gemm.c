@@ -196,7 +196,7 @@ static int gemm(const struct gemm *g)
 }
 
 #define GEMM_HEAD void *h, int ta, int tb, int m, int n, int k, const void *alpha
-#define GEMM_FORMS(LETTER, SUFFIX, TYPE, COMPUTE)                                              \
+#define GEMM_PLAIN(LETTER, SUFFIX, TYPE, COMPUTE)                                              \
 	BLAS_EXPORT int cublas##LETTER##gemm##SUFFIX(GEMM_HEAD, const void *a, int lda,        \
 		const void *b, int ldb, const void *beta, void *c, int ldc);                   \
 	BLAS_EXPORT int cublas##LETTER##gemm##SUFFIX(GEMM_HEAD, const void *a, int lda,        \
@@ -205,32 +205,39 @@ static int gemm(const struct gemm *g)
 		return gemm(&(struct gemm){h, ta, tb, m, n, k, alpha, {a, 0, TYPE, false},     \
 			lda, {b, 0, TYPE, false}, ldb, beta, {c, 0, TYPE, false}, ldc, 1,      \
 			COMPUTE, TYPE});                                                       \
-	}                                                                                      \
-	BLAS_EXPORT int cublas##LETTER##gemmBatched(GEMM_HEAD, const void *a, int lda,         \
+	}
+#define GEMM_BATCHES(LETTER, M, TYPE, COMPUTE)                                                 \
+	BLAS_EXPORT int cublas##LETTER##gemm##M##Batched(GEMM_HEAD, const void *a, int lda,    \
 		const void *b, int ldb, const void *beta, void *c, int ldc, int batch);        \
-	BLAS_EXPORT int cublas##LETTER##gemmBatched(GEMM_HEAD, const void *a, int lda,         \
+	BLAS_EXPORT int cublas##LETTER##gemm##M##Batched(GEMM_HEAD, const void *a, int lda,    \
 		const void *b, int ldb, const void *beta, void *c, int ldc, int batch)         \
 	{                                                                                      \
 		return gemm(&(struct gemm){h, ta, tb, m, n, k, alpha, {a, 0, TYPE, true}, lda, \
 			{b, 0, TYPE, true}, ldb, beta, {c, 0, TYPE, true}, ldc, batch,         \
 			COMPUTE, TYPE});                                                       \
 	}                                                                                      \
-	BLAS_EXPORT int cublas##LETTER##gemmStridedBatched(GEMM_HEAD, const void *a, int lda,  \
-		long long sa, const void *b, int ldb, long long sb, const void *beta, void *c, \
-		int ldc, long long sc, int batch);                                             \
-	BLAS_EXPORT int cublas##LETTER##gemmStridedBatched(GEMM_HEAD, const void *a, int lda,  \
-		long long sa, const void *b, int ldb, long long sb, const void *beta, void *c, \
-		int ldc, long long sc, int batch)                                              \
+	BLAS_EXPORT int cublas##LETTER##gemm##M##StridedBatched(GEMM_HEAD, const void *a,      \
+		int lda, long long sa, const void *b, int ldb, long long sb, const void *beta, \
+		void *c, int ldc, long long sc, int batch);                                    \
+	BLAS_EXPORT int cublas##LETTER##gemm##M##StridedBatched(GEMM_HEAD, const void *a,      \
+		int lda, long long sa, const void *b, int ldb, long long sb, const void *beta, \
+		void *c, int ldc, long long sc, int batch)                                     \
 	{                                                                                      \
 		return gemm(&(struct gemm){h, ta, tb, m, n, k, alpha, {a, sa, TYPE, false},    \
 			lda, {b, sb, TYPE, false}, ldb, beta, {c, sc, TYPE, false}, ldc,       \
 			batch, COMPUTE, TYPE});                                                \
 	}
+#define GEMM_FORMS(LETTER, SUFFIX, TYPE, COMPUTE)                                              \
+	GEMM_PLAIN(LETTER, SUFFIX, TYPE, COMPUTE)                                              \
+	GEMM_BATCHES(LETTER, , TYPE, COMPUTE)
 GEMM_FORMS(S, _v2, BLAS_F32, BLAS_F32)
 GEMM_FORMS(D, _v2, BLAS_F64, BLAS_F64)
 GEMM_FORMS(C, _v2, BLAS_C32, BLAS_C32)
 GEMM_FORMS(Z, _v2, BLAS_C64, BLAS_C64)
 GEMM_FORMS(H, , BLAS_F16, BLAS_F32)
+GEMM_PLAIN(C, 3m, BLAS_C32, BLAS_C32)
+GEMM_PLAIN(Z, 3m, BLAS_C64, BLAS_C64)
+GEMM_BATCHES(C, 3m, BLAS_C32, BLAS_C32)
 
 /* Whether these types can be multiplied by that compute type, and how. */
 static bool gemm_types(
@@ -296,6 +303,21 @@ BLAS_EXPORT int cublasSgemmEx(GEMM_HEAD, const void *a, int at, int lda, const v
 	return cublasGemmEx(
 		h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, 68, -1);
 }
+
+/* Complex products: of those with three multiplications the result is the same. */
+#define COMPLEX(NAME)                                                                          \
+	BLAS_EXPORT int NAME(GEMM_HEAD, const void *a, int at, int lda, const void *b, int bt, \
+		int ldb, const void *beta, void *c, int ct, int ldc);                          \
+	BLAS_EXPORT int NAME(GEMM_HEAD, const void *a, int at, int lda, const void *b, int bt, \
+		int ldb, const void *beta, void *c, int ct, int ldc)                           \
+	{                                                                                      \
+		if (at != BLAS_C32)                                                            \
+			return BLAS_NOT_SUPPORTED;                                             \
+		return cublasGemmEx(h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta,   \
+			c, ct, ldc, 68, -1);                                                   \
+	}
+COMPLEX(cublasCgemmEx)
+COMPLEX(cublasCgemm3mEx)
 
 BLAS_EXPORT int cublasGemmBatchedEx(GEMM_HEAD, const void *a, int at, int lda, const void *b,
 	int bt, int ldb, const void *beta, void *c, int ct, int ldc, int batch, int compute,

@@ -6,7 +6,7 @@
 #include <cblas.h>
 #include <stdlib.h>
 
-#include "softgpu/blas/blas.h"
+#include "softgpu/blas/element.h"
 
 static enum CBLAS_TRANSPOSE trans(int op)
 {
@@ -351,32 +351,12 @@ SYMMETRIC(Z, BLAS_C64)
 
 /* ---- what only cuBLAS has ---- */
 
-static double complex element(const void *at, enum blas_type type, uint64_t i)
-{
-	switch (type) {
-	case BLAS_F32: return ((const float *)at)[i];
-	case BLAS_F64: return ((const double *)at)[i];
-	case BLAS_C32: return ((const float complex *)at)[i];
-	default: return ((const double complex *)at)[i];
-	}
-}
-
-static void element_put(void *at, enum blas_type type, uint64_t i, double complex value)
-{
-	switch (type) {
-	case BLAS_F32: ((float *)at)[i] = (float)creal(value); break;
-	case BLAS_F64: ((double *)at)[i] = creal(value); break;
-	case BLAS_C32: ((float complex *)at)[i] = (float complex)value; break;
-	default: ((double complex *)at)[i] = value; break;
-	}
-}
-
 static double complex turned(
 	const void *at, enum blas_type type, int op, int ld, int row, int column)
 {
 	uint64_t i = op ? (uint64_t)row * (uint64_t)ld + (uint64_t)column
 			: (uint64_t)column * (uint64_t)ld + (uint64_t)row;
-	double complex value = element(at, type, i);
+	double complex value = blas_get(at, type, i);
 
 	return op == BLAS_OP_C ? conj(value) : value;
 }
@@ -384,8 +364,8 @@ static double complex turned(
 /* C = alpha op(A) + beta op(B); a factor of 0 leaves its matrix unread. */
 static void geam_run(struct blas_task *t)
 {
-	double complex alpha = element(t->alpha, t->type, 0);
-	double complex beta = element(t->beta, t->type, 0);
+	double complex alpha = blas_get(t->alpha, t->type, 0);
+	double complex beta = blas_get(t->beta, t->type, 0);
 	void *a = alpha != 0 ? blas_member(t, &t->a, 0,
 				       t->op_a ? blas_extent(t->n, t->m, t->lda)
 					       : blas_extent(t->m, t->n, t->lda))
@@ -406,8 +386,7 @@ static void geam_run(struct blas_task *t)
 				sum += alpha * turned(a, t->type, t->op_a, t->lda, i, j);
 			if (b)
 				sum += beta * turned(b, t->type, t->op_b, t->ldb, i, j);
-			element_put(
-				c, t->type, (uint64_t)j * (uint64_t)t->ldc + (uint64_t)i, sum);
+			blas_put(c, t->type, (uint64_t)j * (uint64_t)t->ldc + (uint64_t)i, sum);
 		}
 }
 
@@ -427,10 +406,10 @@ static void dgmm_run(struct blas_task *t)
 			int64_t step = t->ldb;
 			int64_t first = step < 0 ? (1 - (int64_t)order) * step : 0;
 
-			element_put(c, t->type, (uint64_t)j * (uint64_t)t->ldc + (uint64_t)i,
-				element(a, t->type,
+			blas_put(c, t->type, (uint64_t)j * (uint64_t)t->ldc + (uint64_t)i,
+				blas_get(a, t->type,
 					(uint64_t)j * (uint64_t)t->lda + (uint64_t)i) *
-					element(x, t->type, (uint64_t)(first + at * step)));
+					blas_get(x, t->type, (uint64_t)(first + at * step)));
 		}
 }
 

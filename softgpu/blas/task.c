@@ -97,22 +97,23 @@ failed:
 }
 
 /* The bytes of a scalar, as the computation's type. */
-static void scalar_in(const struct blas_task *task, unsigned char *to, const void *from)
+static void scalar_in(
+	enum blas_type type, enum blas_type scalar, unsigned char *to, const void *from)
 {
 	float wide;
 	int32_t whole;
 	uint16_t half;
 
-	if (task->scalar == BLAS_F16 || task->scalar == BLAS_BF16) {
+	if (scalar == BLAS_F16 || scalar == BLAS_BF16) {
 		memcpy(&half, from, sizeof(half));
-		wide = task->scalar == BLAS_F16 ? blas_half_in(half) : blas_bfloat_in(half);
+		wide = scalar == BLAS_F16 ? blas_half_in(half) : blas_bfloat_in(half);
 		memcpy(to, &wide, sizeof(wide));
-	} else if (task->scalar == BLAS_I32 && task->type == BLAS_F32) {
+	} else if (scalar == BLAS_I32 && type == BLAS_F32) {
 		memcpy(&whole, from, sizeof(whole));
 		wide = (float)whole;
 		memcpy(to, &wide, sizeof(wide));
 	} else {
-		memcpy(to, from, blas_size(task->scalar));
+		memcpy(to, from, blas_size(scalar));
 	}
 }
 
@@ -161,34 +162,39 @@ struct blas_task *blas_new(void *handle, void (*run)(struct blas_task *), enum b
 	task->scalar = scalar;
 	task->batch = 1;
 	task->a.type = task->b.type = task->c.type = type;
-	if (h->pointer_mode) {
+	if (h->pointer_mode)
 		task->alpha_at = alpha;
-		task->beta_at = beta;
-	} else {
-		if (alpha)
-			scalar_in(task, task->alpha, alpha);
-		if (beta)
-			scalar_in(task, task->beta, beta);
-	}
+	else if (alpha)
+		scalar_in(type, scalar, task->alpha, alpha);
+	blas_beta(task, scalar, beta);
 	*status = BLAS_SUCCESS;
 	return task;
 }
 
+void blas_beta(struct blas_task *task, enum blas_type scalar, const void *beta)
+{
+	task->beta_scalar = scalar;
+	if (task->handle->pointer_mode)
+		task->beta_at = beta;
+	else if (beta)
+		scalar_in(task->type, scalar, task->beta, beta);
+}
+
 static void task_run_still(struct blas_task *task)
 {
-	uint32_t bytes = blas_size(task->scalar);
+	uint32_t bytes = blas_size(task->scalar), beta_bytes = blas_size(task->beta_scalar);
 
 	if ((task->alpha_at && !blas_reaches(task->alpha_at, bytes, bytes)) ||
-		(task->beta_at && !blas_reaches(task->beta_at, bytes, bytes)) ||
+		(task->beta_at && !blas_reaches(task->beta_at, beta_bytes, beta_bytes)) ||
 		(task->result &&
 			!blas_reaches(task->result, task->result_bytes, task->result_bytes))) {
 		task->handle->failed = true;
 		return;
 	}
 	if (task->alpha_at)
-		scalar_in(task, task->alpha, task->alpha_at);
+		scalar_in(task->type, task->scalar, task->alpha, task->alpha_at);
 	if (task->beta_at)
-		scalar_in(task, task->beta, task->beta_at);
+		scalar_in(task->type, task->beta_scalar, task->beta, task->beta_at);
 	task->run(task);
 	if (task->result)
 		memcpy(task->result, task->value, task->result_bytes);
