@@ -13,6 +13,11 @@ $(UTILITIES_TESTS)/host: tests/utilities/host.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fsanitize%,$(ALL_CFLAGS)) -o $@ $< -ldl
 
+$(UTILITIES_TESTS)/devices: tests/utilities/devices.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 $(WARNINGS) -D_GNU_SOURCE -o $@ $<
+
 # A program that needs libcudart.so.12 or .13, which the loader finds preloaded by two names only.
 $(UTILITIES_TESTS)/needs%: tests/utilities/needs.c | $(CACHE)/.complete
 	$(call say,LD,$@)
@@ -37,8 +42,10 @@ $(UTILITIES_TESTS)/plugin12.so: tests/utilities/plugin.cu | $(CACHE)/.complete
 .PHONY: test-utilities
 test: test-utilities
 test-utilities: ## the loader guard
-test-utilities: run-loader_image $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
+test-utilities: run-loader_image run-loader_devices $(foreach abi,12 13,run-loader_host$(abi) run-loader_needs$(abi))
 $(call add_test,loader_image,tests/utilities/image.c,$(UTILITIES_TESTS)/image,timeout 60 $$<)
+$(call add_test,loader_devices,tests/utilities/devices.c,$(UTILITIES_TESTS)/devices $(UTILITIES_LIB), \
+	LD_PRELOAD="$(abspath $(UTILITIES_LIB))" timeout 60 $$<)
 $(foreach abi,12 13, \
 	$(call add_test,loader_host$(abi),tests/utilities/host.c,$(UTILITIES_TESTS)/host \
 		$(UTILITIES_TESTS)/plugin$(abi).so $(UTILITIES_LIB) $(LIB)/libvcuda.so $(RUNTIME_TEST_LIBS), \
