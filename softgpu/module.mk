@@ -29,6 +29,7 @@ endif
 -include softgpu/fft/fft.mk
 -include softgpu/rand/rand.mk
 -include softgpu/solver/solver.mk
+-include softgpu/sparse/sparse.mk
 
 ##### Tests #####
 

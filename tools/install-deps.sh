@@ -101,7 +101,7 @@ ln -sfn pip-nvml/nvidia/cu13 "$cache/nvml"
 pip --no-deps nvidia-ml-py==13.610.43
 
 # The libraries' headers and names, for the parity test: parts of large wheels.
-say "headers of cuBLAS, cuDNN, cuFFT and NVML 12"
+say "headers of the libraries and of NVML"
 "$cache/venv/bin/python" "$headers" "$cache"
 
 echo "$want" >"$stamp"

@@ -71,6 +71,7 @@ ALLOWED = {
     "softgpu/fft": "softgpu/driver",
     "softgpu/rand": "softgpu/driver",
     "softgpu/solver": "softgpu/driver",
+    "softgpu/sparse": "softgpu/driver softgpu/ptx/ops",
 
     "bench": "common protocol/wire softgpu/ptx",
 }
