@@ -26,11 +26,11 @@ enum handle_kind {
 	KIND_CUtexObject = 13,
 	KIND_CUlinkState = 14,
 	KIND_CUmemGenericAllocationHandle = 15,
-#include "protocol/generated/library_kinds.inc" /* 16 to 22 */
+#include "protocol/generated/library_kinds.inc" /* 16 to 22, 24, from 27 on */
 	KIND_CUuserObject = 23,			/* the shim's alone */
-	KIND_CUgreenCtx = 24,			/* the shim's alone */
 	KIND_CUtexref = 25,
 	KIND_CUsurfref = 26,
+	KIND_CUgreenCtx = 62, /* the shim's alone */
 	KIND_LAST
 };
 
