@@ -1474,13 +1474,13 @@ static int run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct librar
 
 static CUresult serve_items(struct worker *w, struct request *r);
 
-#define SERVED(name, verb, run, answer) \
+#define SERVED(of, name, verb, run, answer) \
 	[OP_##name - 1280] = {{OP_##name, sizeof(struct library_body), answer, \
-		LIBRARY_SERVED_##verb, serve_items, #name}, run, \
+		LIBRARY_SERVED_##verb, serve_items, #name}, &of##_plain, run, \
 		offsetof(struct cublas_library, name)}
-#define ITEMS(name, verb, run, outs) SERVED(name, verb, run, LIBRARY_ANSWER(outs))
+#define ITEMS(name, verb, run, outs) SERVED(cublas, name, verb, run, LIBRARY_ANSWER(outs))
 #define LIST(name, verb, run, element) \
-	SERVED(name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
+	SERVED(cublas, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 #define FRAME(name, verb, serve, answer) \
 	[OP_##name - 1280] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
 		LIBRARY_SERVED_##verb, serve, #name}}
@@ -1766,7 +1766,7 @@ static const struct library_run runs[] = {
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
-	return library_serve(w, r, &cublas_plain, &runs[r->header.op - 1280]);
+	return library_serve(w, r, &runs[r->header.op - 1280]);
 }
 
 const struct serve_entry *cublas_serve_find(uint16_t op)

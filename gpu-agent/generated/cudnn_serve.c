@@ -1782,13 +1782,13 @@ static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 
 static CUresult serve_items(struct worker *w, struct request *r);
 
-#define SERVED(name, verb, run, answer) \
+#define SERVED(of, name, verb, run, answer) \
 	[OP_##name - 2100] = {{OP_##name, sizeof(struct library_body), answer, \
-		LIBRARY_SERVED_##verb, serve_items, #name}, run, \
+		LIBRARY_SERVED_##verb, serve_items, #name}, &of##_plain, run, \
 		offsetof(struct cudnn_library, name)}
-#define ITEMS(name, verb, run, outs) SERVED(name, verb, run, LIBRARY_ANSWER(outs))
+#define ITEMS(name, verb, run, outs) SERVED(cudnn, name, verb, run, LIBRARY_ANSWER(outs))
 #define LIST(name, verb, run, element) \
-	SERVED(name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
+	SERVED(cudnn, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 #define FRAME(name, verb, serve, answer) \
 	[OP_##name - 2100] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
 		LIBRARY_SERVED_##verb, serve, #name}}
@@ -1922,7 +1922,7 @@ static const struct library_run runs[] = {
 
 static CUresult serve_items(struct worker *w, struct request *r)
 {
-	return library_serve(w, r, &cudnn_plain, &runs[r->header.op - 2100]);
+	return library_serve(w, r, &runs[r->header.op - 2100]);
 }
 
 const struct serve_entry *cudnn_serve_find(uint16_t op)

@@ -110,6 +110,7 @@ class Library:
     sonames: list        # [(major of CUDA that its front is a part of, "libcublas.so.12")]
     parts: list          # the same for names of its parts that programs open by themselves
     handle: str          # C type of its handles
+    others: dict         # C types of further ones: {type: status of one that is none of ours}
     kinds: dict          # of its handles: {name: number in enum handle_kind}
     software: str        # the file beside the software GPU
     version: tuple       # (form, function) that says the agent's version
@@ -268,7 +269,7 @@ def parse_type(words, where):
 FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
-LIBRARY_MAY = ("parts", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
+LIBRARY_MAY = ("parts", "others", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
                "hooks")
 
 
@@ -288,7 +289,7 @@ def parse_library(text, family, where):
     sonames, parts = ([(int(major), name) for major, name in (part.split(":") for part in said.get(word, ()))]
                       for word in ("sonames", "parts"))
     return Library(family, stem, sonames, parts, said["handle"][0],
-                   numbers(said.get("kinds", ())), said["software"][0],
+                   numbers(said.get("others", ())), numbers(said.get("kinds", ())), said["software"][0],
                    tuple(said["version"]), tuple(said["needs"]), said["form"][0],
                    numbers(said.get("statuses", ())), said.get("state", []),
                    numbers(said.get("kept", ())),

@@ -75,7 +75,7 @@ def stub(api, entry):
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     out += "\tstruct library_items items;\n\n"
     out += text.wrap("\tlibrary_begin(", [
-        "&items", f"&{entry.family}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
+        "&items", f"&{library.side_of(entry)}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
         f"LIBRARY_{entry.verb.upper()}", handle], ");") + "\n"
     for p in entry.params:
         if p.mark == "workspace":
@@ -178,8 +178,11 @@ def outs(api, entry):
 
 
 def row(api, entry, run):
-    """ITEMS(NAME, VERB, RUN, OUTS), or LIST(NAME, VERB, RUN, ELEMENT)."""
+    """ITEMS(NAME, VERB, RUN, OUTS), or LIST(NAME, VERB, RUN, ELEMENT), or ITEMS_OF(SIDE, …)."""
     element = next((p.base for p in entry.params if p.mark == "perf"), "")
+    side = library.side_of(entry)
+    if side != entry.family:
+        return text.row("\tITEMS_OF", side, entry.name, entry.verb, run, outs(api, entry)) + ",\n"
     return text.row("\tLIST" if element else "\tITEMS", entry.name, entry.verb, run,
                     element or outs(api, entry)) + ",\n"
 
@@ -191,18 +194,20 @@ def table(family, first, rows):
         serve = "static CUresult serve_items(struct worker *w, struct request *r)"
         head = f"""{serve};
 
-#define SERVED(name, verb, run, answer) \\
+#define SERVED(of, name, verb, run, answer) \\
 	[OP_##name - {first}] = {{{{OP_##name, sizeof(struct library_body), answer, \\
-		LIBRARY_SERVED_##verb, serve_items, #name}}, run, \\
+		LIBRARY_SERVED_##verb, serve_items, #name}}, &of##_plain, run, \\
 		offsetof(struct {family}_library, name)}}
-#define ITEMS(name, verb, run, outs) SERVED(name, verb, run, LIBRARY_ANSWER(outs))
+#define ITEMS(name, verb, run, outs) SERVED({family}, name, verb, run, LIBRARY_ANSWER(outs))
 #define LIST(name, verb, run, element) \\
-	SERVED(name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
+	SERVED({family}, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
 """
+        if any(row.startswith("\tITEMS_OF") for row in rows):
+            head += "#define ITEMS_OF(of, name, verb, run, outs) SERVED(of, name, verb, run, LIBRARY_ANSWER(outs))\n"
         tail = f"""
 {serve}
 {{
-	return library_serve(w, r, &{family}_plain, &runs[r->header.op - {first}]);
+	return library_serve(w, r, &runs[r->header.op - {first}]);
 }}
 """
     return head + f"""#define FRAME(name, verb, serve, answer) \\

@@ -37,8 +37,30 @@ def stem(api, family):
     return api.libraries[family].stem
 
 
+def carrier(entry):
+    """The parameter that is the handle that a call is made with: the first of a handle's type."""
+    return next((p for p in entry.params
+                 if p.type.strip() in (entry.library.handle, *entry.library.others)), None)
+
+
 def is_handle(entry, param):
-    return param.type.strip() == entry.library.handle
+    return param is carrier(entry)
+
+
+def handle_type(entry):
+    """The C type of the handle that it is made with, or that it makes."""
+    made = next((p.base for p in entry.params if p.mark == "new"), "")
+    return made or carrier(entry).type.strip()
+
+
+def side(one, kind):
+    """What the front, and the worker's part, of handles of that C type are called: as the family, or as they are
+    where there are handles of several types."""
+    return one.family if kind == one.handle else re.sub("_t$", "", kind)
+
+
+def side_of(entry):
+    return side(entry.library, handle_type(entry))
 
 
 def is_made(entry):
@@ -80,6 +102,8 @@ def hand_header(api, family):
                     f"VCUDA_SHIM_GENERATED_{family.upper()}_HAND_H",
                     [f'"protocol/libraries/{family}.h"'])
     out += f"\nextern const struct library_front {family}_front; /* its stanza's */\n"
+    out += "".join(f"extern const struct library_front {side(api.libraries[family], handle)}_front;\n"
+                   for handle in api.libraries[family].others)
     for e in api.of(family):
         if (e.verb == "local" or e.hand("shim")) and not is_made(e):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
@@ -174,6 +198,8 @@ def library_header(api, family):
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
     out += f"extern const struct plain_library {family}_plain; /* its stanza's */\n"
+    out += "".join(f"extern const struct plain_library {side(api.libraries[family], handle)}_plain;\n"
+                   for handle in api.libraries[family].others)
     hand = [e for e in crossing(api, family) if e.hand("agent")]
     out += f"\n/* Written by hand in gpu-agent/worker/libraries/{family}. */\n" if hand else ""
     content = api.libraries[family].form == "content"

@@ -31,14 +31,17 @@ def is_framed(entry):
     return marked(entry, "new") or marked(entry, "gone")
 
 
-def made_by(api, family, mark):
-    """What makes a handle (new), or destroys it (gone); None: its handles are numbers of the program's."""
-    return next((e for e in api.of(family) if marked(e, mark)), None)
+def made_by(api, family, mark, handle=""):
+    """What makes a handle (new), or destroys it (gone), of its first type or of that C type; None: its handles
+    are numbers of the program's."""
+    handle = handle or api.libraries[family].handle
+    return next((e for e in api.of(family)
+                 if marked(e, mark) and library.handle_type(e) == handle), None)
 
 
-def kind(api, family):
-    """enum handle_kind's of its handles."""
-    gone = made_by(api, family, "gone")
+def kind(api, family, handle=""):
+    """enum handle_kind's of its handles, or of those of that C type."""
+    gone = made_by(api, family, "gone", handle)
     return "KIND_" + marked(gone, "gone").size if gone else "KIND_NONE"
 
 
@@ -64,8 +67,8 @@ def wire_header(api, family):
     return out + "\n#endif\n"
 
 
-def statuses(one, indent):
-    rows = [f".{reason} = {number}" for reason, number in one.statuses.items()]
+def statuses(one, indent, more=None):
+    rows = [f".{reason} = {number}" for reason, number in {**one.statuses, **(more or {})}.items()]
     return text.wrap(f"{indent}.statuses = {{", rows, "},", indent + "\t") + "\n"
 
 
@@ -83,13 +86,16 @@ def hooks(one, suffix, names):
     return "".join(f"\t.{name} = {one.family}_{name}{suffix},\n" for name in names if name in one.hooks)
 
 
+def soname(one):
+    *others, (_, last) = one.sonames
+    return "".join(f'VCUDA_ABI == {n.rsplit(".", 1)[1]} ? "{n}" : ' for _, n in others) + f'"{last}"'
+
+
 def front(api, family):
     one = api.libraries[family]
-    *others, (_, last) = one.sonames
-    name = "".join(f'VCUDA_ABI == {n.rsplit(".", 1)[1]} ? "{n}" : ' for _, n in others) + f'"{last}"'
     out = "static int missing;\n"
     out += "static _Atomic uint32_t opened_version;\n" if one.told else ""
-    out += f"const struct library_front {family}_front = {{\n\t.name = {name},\n"
+    out += f"const struct library_front {family}_front = {{\n\t.name = {soname(one)},\n"
     out += f"\t.kind = {kind(api, family)},\n"
     out += f"\t.also = KIND_{one.also},\n" if one.also else ""
     out += f"\t.logged_once = &missing,\n"
@@ -103,7 +109,19 @@ def front(api, family):
     out += statuses(one, "\t")
     kept = [f"[{i}] = {value}" for i, value in enumerate(one.kept.values()) if value]
     out += text.wrap("\t.kept = {", kept, "},") + "\n" if kept else ""
-    return out + "};\n"
+    return out + "};\n" + other_fronts(api, family)
+
+
+def other_fronts(api, family):
+    """Of the handles of further types."""
+    one, out = api.libraries[family], ""
+    for handle, none in one.others.items():
+        out += f"const struct library_front {library.side(one, handle)}_front = {{\n"
+        out += f"\t.name = {soname(one)},\n\t.kind = {kind(api, family, handle)},\n\t.logged_once = &missing,\n"
+        out += "\t.pointer_mode = LIBRARY_NO_WORD,\n\t.on_host = LIBRARY_NO_WORD,\n"
+        out += f"\t.descriptor = {family}_put_descriptor,\n" if has_descriptors(api, family) else ""
+        out += statuses(one, "\t", {"handle": none}) + "};\n"
+    return out
 
 
 def value(entry, p, api):
@@ -124,8 +142,8 @@ def stub(api, entry):
     if entry.has("null_too"):
         out += f"\n\tif (!{gone.name}) {{\n\t\tvcuda_count(CALL_{entry.name});\n\t\treturn 0;\n\t}}"
     out += "\n" + text.wrap("\tvcuda_library_begin(", [
-        "&call", f"&{entry.family}_front", f"CALL_{entry.name}", "NULL" if made else gone.name,
-        "&body.state"], ");") + "\n"
+        "&call", f"&{library.side_of(entry)}_front", f"CALL_{entry.name}",
+        "NULL" if made else gone.name, "&body.state"], ");") + "\n"
     if entry.has("keeps"):
         number = entry.library.word(entry.options["keeps"])
         first = next(p for p in entry.params if not p.mark)
@@ -157,7 +175,7 @@ def local_stub(entry):
     """What is set or asked of a handle without a frame: its stream, or a word."""
     if marked(entry, "new") or marked(entry, "gone"):
         return name_stub(entry)
-    f, (handle, other) = entry.family, entry.params
+    f, (handle, other) = library.side_of(entry), entry.params
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     args = [f"&{f}_front", f"CALL_{entry.name}", handle.name]
     for what in ("set", "get"):
@@ -265,6 +283,32 @@ def set_words(family, entries):
                  lib.replace("\n\n", "\n\tint value = 0;\n\n") + gets + "\tdefault: return 0;\n\t}\n")
 
 
+def sets_stream(api, family, handle):
+    return next((e for e in api.of(family) if e.has("sets_stream") and library.handle_type(e) == handle), None)
+
+
+def other_sides(api, family):
+    """What plain.c asks of the handles of further types; they have no state but a stream, or none."""
+    one, out = api.libraries[family], ""
+    table = f"((const struct {family}_library *)l)"
+    for handle, none in one.others.items():
+        side, gone = library.side(one, handle), made_by(api, family, "gone", handle)
+        stream = sets_stream(api, family, handle)
+        out += function("int", f"{side}_destroy", ["const void *l", "void *handle"],
+                        f"\treturn {table}->{gone.name}(handle);\n")
+        if stream:
+            out += function("int", f"{side}_stream", ["const void *l", "void *handle", "CUstream stream"],
+                            f"\treturn {table}->{stream.name}(handle, stream);\n")
+        out += f"const struct plain_library {side}_plain = {{\n\t.library = LIBRARY_{family.upper()},\n"
+        out += f"\t.kind = {kind(api, family, handle)},\n\t.bytes = sizeof(struct {family}_library),\n"
+        out += statuses(one, "\t", {"handle": none})
+        out += "\t.pointer_mode = LIBRARY_NO_WORD,\n\t.open = open_library,\n"
+        out += f"\t.destroy = {side}_destroy,\n" + (f"\t.set_stream = {side}_stream,\n" if stream else "")
+        out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
+        out += "};\n\n"
+    return out
+
+
 def glue(api, family):
     """What plain.c asks of the library.  One of form content, or whose handles are numbers, has a FAMILY_warm
     and a FAMILY_forget of its own."""
@@ -281,7 +325,7 @@ def glue(api, family):
     if not gone:
         pass
     elif gone.op:
-        stream = next(e for e in entries if e.has("sets_stream"))
+        stream = sets_stream(api, family, one.handle)
         out += function("int", "destroy", ["const void *l", "void *handle"],
                         f"\treturn {numbered(f'{table}->{gone.name}(handle)')};\n")
         out += function("int", "set_stream", ["const void *l", "void *handle", "CUstream stream"],
@@ -311,7 +355,7 @@ def glue(api, family):
     out += f"\t.numbered = {one.numbered},\n" if one.numbered else ""
     out += hooks(one, "", ("kind_of",)) + hooks(one, "_numbered", ("element",))
     out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
-    out += "};\n\n"
+    out += "};\n\n" + other_sides(api, family)
     if one.form == "content" or not gone:
         return out
     return out + f"""void {family}_warm(const struct worker *w, uint32_t major)
@@ -333,12 +377,12 @@ def serve_create(api, e):
             f"({p.type.strip()})body->{p.name}" if library.kind_of(api, e, p).wire == "enum" else f"body->{p.name}"
             for p in e.params]
     out = f"\tconst struct {f}_library *lib = plain_open(w, r, &{f}_plain, body->major);\n"
-    out += f"\t{one.handle} handle = NULL;\n\tint status;\n\n"
+    out += f"\t{library.handle_type(e)} handle = NULL;\n\tint status;\n\n"
     out += "\tif (!lib)\n\t\treturn r->refused;\n"
     out += f'\tif (!lib->{e.name})\n\t\treturn worker_lacks(w, "{e.name}");\n'
     out += text.wrap(f"\tstatus = lib->{e.name}(", args, ");") + "\n"
     return out + text.wrap("\treturn plain_bind(", [
-        "w", "r", f"&{f}_plain", "lib", "status", "handle", "body->state.handle",
+        "w", "r", f"&{library.side_of(e)}_plain", "lib", "status", "handle", "body->state.handle",
         "true" if e.has("on_host") else "false"], ");") + "\n}\n\n"
 
 
@@ -349,7 +393,7 @@ def serve_one(api, e):
     out += text.wrap(f"\tconst struct wire_{e.name} *body =", ["(const void *)r->body"], ";") + "\n"
     if marked(e, "new"):
         return out + serve_create(api, e)
-    return out + f"\n\treturn plain_close(w, r, &{e.family}_plain, body->state.handle);\n}}\n\n"
+    return out + f"\n\treturn plain_close(w, r, &{library.side_of(e)}_plain, body->state.handle);\n}}\n\n"
 
 
 def answered(e):

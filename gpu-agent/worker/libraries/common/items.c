@@ -373,9 +373,9 @@ static bool library_open(struct library_frame *f, const struct library_body *bod
 	return true;
 }
 
-CUresult library_serve(struct worker *w, struct request *r, const struct plain_library *of,
-	const struct library_run *run)
+CUresult library_serve(struct worker *w, struct request *r, const struct library_run *run)
 {
+	const struct plain_library *of = run->of;
 	const struct library_body *body = (const void *)r->body;
 	struct library_frame f = {
 		.w = w, .r = r, .of = of, .name = run->entry.name, .answer = (void *)r->answer};

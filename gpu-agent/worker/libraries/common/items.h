@@ -56,15 +56,14 @@ struct library_frame {
 /* How a call is served. */
 struct library_run {
 	struct serve_entry entry;
-	/* Of one that travels as items: calls the library with what it gets from the frame; the
-	 * library's status. */
+	const struct plain_library *of; /* of one that travels as items: its handles' */
+	/* It calls the library with what it gets from the frame; the library's status. */
 	int (*run)(struct library_frame *f);
 	size_t function; /* its place in struct FAMILY_library */
 };
 
-/* Serves a call of `of` by RUN. */
-CUresult library_serve(struct worker *w, struct request *r, const struct plain_library *of,
-	const struct library_run *run);
+/* Serves a call by RUN. */
+CUresult library_serve(struct worker *w, struct request *r, const struct library_run *run);
 
 uint32_t library_get_int(struct library_frame *f);
 uint64_t library_get_long(struct library_frame *f);

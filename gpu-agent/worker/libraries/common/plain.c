@@ -115,7 +115,7 @@ static int plain_set(struct plain_served *s, CUstream stream, const uint32_t *wo
 {
 	int status = 0;
 
-	if (stream != s->stream || !s->stream_set) {
+	if (s->of->set_stream && (stream != s->stream || !s->stream_set)) {
 		status = s->of->set_stream(s->library, s->handle, stream);
 		s->stream_set = !status;
 		s->stream = stream;

@@ -23,6 +23,7 @@ struct plain_library {
 	int (*open)(void *functions, const char *path, struct error *error);
 	/* Handles that the client names, … */
 	int (*destroy)(const void *functions, void *handle);
+	/* NULL: they have none. */
 	int (*set_stream)(const void *functions, void *handle, CUstream stream);
 	/* … or one for each major and context. */
 	struct plain_shared *shared; /* [LIBRARY_MAJORS * CONTEXT_MAX] */
