@@ -35,6 +35,7 @@ static inline const struct cusolver_library *cusolver_library_of(
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cusolver_serve_find(uint16_t op);
 extern const struct plain_library cusolver_plain; /* its stanza's */
+extern const struct plain_library cusolverDnIRSInfos_plain;
 struct library_frame;
 
 #endif

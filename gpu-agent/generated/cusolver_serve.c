@@ -42,6 +42,23 @@ const struct plain_library cusolver_plain = {
 	.descriptor = cusolver_get_descriptor,
 };
 
+static int cusolverDnIRSInfos_destroy(const void *l, void *handle)
+{
+	return ((const struct cusolver_library *)l)->cusolverDnIRSInfosDestroy(handle);
+}
+
+const struct plain_library cusolverDnIRSInfos_plain = {
+	.library = LIBRARY_CUSOLVER,
+	.kind = KIND_cusolverDnIRSInfos,
+	.bytes = sizeof(struct cusolver_library),
+	.statuses = {.handle = 25, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+	.pointer_mode = LIBRARY_NO_WORD,
+	.open = open_library,
+	.destroy = cusolverDnIRSInfos_destroy,
+	.descriptor = cusolver_get_descriptor,
+};
+
 static CUresult run_cusolverDnCreate(struct worker *w, struct request *r)
 {
 	const struct wire_cusolverDnCreate *body = (const void *)r->body;
@@ -63,6 +80,29 @@ static CUresult run_cusolverDnDestroy(struct worker *w, struct request *r)
 	const struct wire_cusolverDnDestroy *body = (const void *)r->body;
 
 	return plain_close(w, r, &cusolver_plain, body->state.handle);
+}
+
+static CUresult run_cusolverDnIRSInfosDestroy(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverDnIRSInfosDestroy *body = (const void *)r->body;
+
+	return plain_close(w, r, &cusolverDnIRSInfos_plain, body->state.handle);
+}
+
+static CUresult run_cusolverDnIRSInfosCreate(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverDnIRSInfosCreate *body = (const void *)r->body;
+	const struct cusolver_library *lib = plain_open(w, r, &cusolver_plain, body->major);
+	cusolverDnIRSInfos_t handle = NULL;
+	int status;
+
+	if (!lib)
+		return r->refused;
+	if (!lib->cusolverDnIRSInfosCreate)
+		return worker_lacks(w, "cusolverDnIRSInfosCreate");
+	status = lib->cusolverDnIRSInfosCreate(&handle);
+	return plain_bind(w, r, &cusolverDnIRSInfos_plain, lib, status, handle,
+		body->state.handle, false);
 }
 
 static int run_cusolverDnZZgesv(struct library_frame *f)
@@ -2683,6 +2723,123 @@ static int run_cusolverDnGesvd(struct library_frame *f)
 		info);
 }
 
+static int run_cusolverDnIRSInfosGetNiters(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSInfosGetNiters) *call = (__typeof__(call))f->function;
+	cusolver_int_t *niters = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, niters);
+}
+
+static int run_cusolverDnIRSInfosGetOuterNiters(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSInfosGetOuterNiters) *call = (__typeof__(call))f->function;
+	cusolver_int_t *outer_niters = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, outer_niters);
+}
+
+static int run_cusolverDnIRSInfosRequestResidual(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSInfosRequestResidual) *call = (__typeof__(call))f->function;
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle);
+}
+
+static int run_cusolverDnIRSInfosGetMaxIters(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSInfosGetMaxIters) *call = (__typeof__(call))f->function;
+	cusolver_int_t *maxiters = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, maxiters);
+}
+
+static int run_cusolverDnIRSXgesv(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSXgesv) *call = (__typeof__(call))f->function;
+	cusolverDnIRSParams_t gesv_irs_params =
+		library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
+	cusolverDnIRSInfos_t gesv_irs_infos = library_get_descriptor(f, CUSOLVER_ITEM_INFOS);
+	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
+	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
+	void *dA = library_get_device(f);
+	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
+	void *dB = library_get_device(f);
+	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
+	void *dX = library_get_device(f);
+	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
+	void *dWorkspace = library_get_device(f);
+	size_t lwork_bytes = (size_t)library_get_long(f);
+	cusolver_int_t *niters = library_get_out(f);
+	void *d_info = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, gesv_irs_params, gesv_irs_infos, n, nrhs, dA, ldda, dB, lddb, dX,
+		lddx, dWorkspace, lwork_bytes, niters, d_info);
+}
+
+static int run_cusolverDnIRSXgesv_bufferSize(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSXgesv_bufferSize) *call = (__typeof__(call))f->function;
+	cusolverDnIRSParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
+	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
+	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
+	size_t *lwork_bytes = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, params, n, nrhs, lwork_bytes);
+}
+
+static int run_cusolverDnIRSXgels(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSXgels) *call = (__typeof__(call))f->function;
+	cusolverDnIRSParams_t gels_irs_params =
+		library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
+	cusolverDnIRSInfos_t gels_irs_infos = library_get_descriptor(f, CUSOLVER_ITEM_INFOS);
+	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
+	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
+	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
+	void *dA = library_get_device(f);
+	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
+	void *dB = library_get_device(f);
+	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
+	void *dX = library_get_device(f);
+	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
+	void *dWorkspace = library_get_device(f);
+	size_t lwork_bytes = (size_t)library_get_long(f);
+	cusolver_int_t *niters = library_get_out(f);
+	void *d_info = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, gels_irs_params, gels_irs_infos, m, n, nrhs, dA, ldda, dB, lddb,
+		dX, lddx, dWorkspace, lwork_bytes, niters, d_info);
+}
+
+static int run_cusolverDnIRSXgels_bufferSize(struct library_frame *f)
+{
+	__typeof__(cusolverDnIRSXgels_bufferSize) *call = (__typeof__(call))f->function;
+	cusolverDnIRSParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
+	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
+	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
+	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
+	size_t *lwork_bytes = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, params, m, n, nrhs, lwork_bytes);
+}
+
 static CUresult serve_items(struct worker *w, struct request *r);
 
 #define SERVED(of, name, verb, run, answer) \
@@ -2692,6 +2849,7 @@ static CUresult serve_items(struct worker *w, struct request *r);
 #define ITEMS(name, verb, run, outs) SERVED(cusolver, name, verb, run, LIBRARY_ANSWER(outs))
 #define LIST(name, verb, run, element) \
 	SERVED(cusolver, name, verb, run, LIBRARY_LIST_FROM + LIBRARY_LIST * sizeof(element))
+#define ITEMS_OF(of, name, verb, run, outs) SERVED(of, name, verb, run, LIBRARY_ANSWER(outs))
 #define FRAME(name, verb, serve, answer) \
 	[OP_##name - 2700] = {.entry = {OP_##name, sizeof(struct wire_##name), answer, \
 		LIBRARY_SERVED_##verb, serve, #name}}
@@ -3066,6 +3224,21 @@ static const struct library_run runs[] = {
 	ITEMS(cusolverDnSyevdx, call, run_cusolverDnSyevdx, 1),
 	ITEMS(cusolverDnGesvd_bufferSize, cached, run_cusolverDnGesvd_bufferSize, 1),
 	ITEMS(cusolverDnGesvd, learned, run_cusolverDnGesvd, 0),
+	FRAME(cusolverDnIRSInfosDestroy, post, run_cusolverDnIRSInfosDestroy, 0),
+	FRAME(cusolverDnIRSInfosCreate, call, run_cusolverDnIRSInfosCreate,
+	sizeof(struct library_opened)),
+	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosGetNiters, call,
+	run_cusolverDnIRSInfosGetNiters, 1),
+	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosGetOuterNiters, call,
+	run_cusolverDnIRSInfosGetOuterNiters, 1),
+	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosRequestResidual, call,
+	run_cusolverDnIRSInfosRequestResidual, 0),
+	ITEMS_OF(cusolverDnIRSInfos, cusolverDnIRSInfosGetMaxIters, call,
+	run_cusolverDnIRSInfosGetMaxIters, 1),
+	ITEMS(cusolverDnIRSXgesv, call, run_cusolverDnIRSXgesv, 1),
+	ITEMS(cusolverDnIRSXgesv_bufferSize, cached, run_cusolverDnIRSXgesv_bufferSize, 1),
+	ITEMS(cusolverDnIRSXgels, call, run_cusolverDnIRSXgels, 1),
+	ITEMS(cusolverDnIRSXgels_bufferSize, cached, run_cusolverDnIRSXgels_bufferSize, 1),
 };
 
 static CUresult serve_items(struct worker *w, struct request *r)

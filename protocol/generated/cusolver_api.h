@@ -25,6 +25,36 @@ cusolverStatus_t cusolverDnGetDeterministicMode(cusolverDnHandle_t handle,
 		cusolverDeterministicMode_t *mode);
 cusolverStatus_t cusolverDnSetMathMode(cusolverDnHandle_t handle, cusolverMathMode_t mode);
 cusolverStatus_t cusolverDnGetMathMode(cusolverDnHandle_t handle, cusolverMathMode_t *mode);
+cusolverStatus_t cusolverDnIRSParamsCreate(cusolverDnIRSParams_t *params_ptr);
+cusolverStatus_t cusolverDnIRSParamsDestroy(cusolverDnIRSParams_t params);
+cusolverStatus_t cusolverDnIRSParamsSetRefinementSolver(cusolverDnIRSParams_t params,
+		cusolverIRSRefinement_t refinement_solver);
+cusolverStatus_t cusolverDnIRSParamsSetSolverMainPrecision(cusolverDnIRSParams_t params,
+		cusolverPrecType_t solver_main_precision);
+cusolverStatus_t cusolverDnIRSParamsSetSolverLowestPrecision(cusolverDnIRSParams_t params,
+		cusolverPrecType_t solver_lowest_precision);
+cusolverStatus_t cusolverDnIRSParamsSetSolverPrecisions(cusolverDnIRSParams_t params,
+		cusolverPrecType_t solver_main_precision,
+		cusolverPrecType_t solver_lowest_precision);
+cusolverStatus_t cusolverDnIRSParamsSetTol(cusolverDnIRSParams_t params, double val);
+cusolverStatus_t cusolverDnIRSParamsSetTolInner(cusolverDnIRSParams_t params, double val);
+cusolverStatus_t cusolverDnIRSParamsSetMaxIters(cusolverDnIRSParams_t params,
+		cusolver_int_t maxiters);
+cusolverStatus_t cusolverDnIRSParamsSetMaxItersInner(cusolverDnIRSParams_t params,
+		cusolver_int_t maxiters_inner);
+cusolverStatus_t cusolverDnIRSParamsGetMaxIters(cusolverDnIRSParams_t params,
+		cusolver_int_t *maxiters);
+cusolverStatus_t cusolverDnIRSParamsEnableFallback(cusolverDnIRSParams_t params);
+cusolverStatus_t cusolverDnIRSParamsDisableFallback(cusolverDnIRSParams_t params);
+cusolverStatus_t cusolverDnIRSInfosDestroy(cusolverDnIRSInfos_t infos);
+cusolverStatus_t cusolverDnIRSInfosCreate(cusolverDnIRSInfos_t *infos_ptr);
+cusolverStatus_t cusolverDnIRSInfosGetNiters(cusolverDnIRSInfos_t infos,
+		cusolver_int_t *niters);
+cusolverStatus_t cusolverDnIRSInfosGetOuterNiters(cusolverDnIRSInfos_t infos,
+		cusolver_int_t *outer_niters);
+cusolverStatus_t cusolverDnIRSInfosRequestResidual(cusolverDnIRSInfos_t infos);
+cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t infos,
+		cusolver_int_t *maxiters);
 cusolverStatus_t cusolverDnZZgesv(cusolverDnHandle_t handle, cusolver_int_t n,
 		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
 		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
@@ -341,6 +371,23 @@ cusolverStatus_t cusolverDnSXgels_bufferSize(cusolverDnHandle_t handle, cusolver
 		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
 		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
 		void *dWorkspace, size_t *lwork_bytes);
+cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t gesv_irs_params, cusolverDnIRSInfos_t gesv_irs_infos,
+		cusolver_int_t n, cusolver_int_t nrhs, void *dA, cusolver_int_t ldda, void *dB,
+		cusolver_int_t lddb, void *dX, cusolver_int_t lddx, void *dWorkspace,
+		size_t lwork_bytes, cusolver_int_t *niters, cusolver_int_t *d_info);
+cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t params, cusolver_int_t n, cusolver_int_t nrhs,
+		size_t *lwork_bytes);
+cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t gels_irs_params, cusolverDnIRSInfos_t gels_irs_infos,
+		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, void *dA,
+		cusolver_int_t ldda, void *dB, cusolver_int_t lddb, void *dX,
+		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
+		cusolver_int_t *niters, cusolver_int_t *d_info);
+cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t params, cusolver_int_t m, cusolver_int_t n,
+		cusolver_int_t nrhs, size_t *lwork_bytes);
 cusolverStatus_t cusolverDnSpotrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
 		int n, float *A, int lda, int *Lwork);
 cusolverStatus_t cusolverDnDpotrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,

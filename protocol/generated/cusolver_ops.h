@@ -364,6 +364,16 @@ enum cusolver_op {
 	OP_cusolverDnSyevdx = 3053,
 	OP_cusolverDnGesvd_bufferSize = 3054,
 	OP_cusolverDnGesvd = 3055,
+	OP_cusolverDnIRSInfosDestroy = 3056,
+	OP_cusolverDnIRSInfosCreate = 3057,
+	OP_cusolverDnIRSInfosGetNiters = 3058,
+	OP_cusolverDnIRSInfosGetOuterNiters = 3059,
+	OP_cusolverDnIRSInfosRequestResidual = 3060,
+	OP_cusolverDnIRSInfosGetMaxIters = 3061,
+	OP_cusolverDnIRSXgesv = 3062,
+	OP_cusolverDnIRSXgesv_bufferSize = 3063,
+	OP_cusolverDnIRSXgels = 3064,
+	OP_cusolverDnIRSXgels_bufferSize = 3065,
 };
 
 #endif

@@ -26,4 +26,18 @@ struct wire_cusolverDnDestroy {
 };
 _Static_assert(sizeof(struct wire_cusolverDnDestroy) == 32, "");
 
+/* post 3056 */
+struct wire_cusolverDnIRSInfosDestroy {
+	struct library_state state;
+};
+_Static_assert(sizeof(struct wire_cusolverDnIRSInfosDestroy) == 32, "");
+
+/* call 3057 */
+struct wire_cusolverDnIRSInfosCreate {
+	struct library_state state;
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_cusolverDnIRSInfosCreate) == 40, "");
+
 #endif

@@ -8,11 +8,14 @@
 
 #include "protocol/libraries/cublas.h"
 #include "protocol/libraries/items.h"
+#include "protocol/wire/handle.h"
 
 typedef struct cusolverDnContext *cusolverDnHandle_t;
 typedef struct cusolverDnParams *cusolverDnParams_t;
 typedef struct syevjInfo *syevjInfo_t;
 typedef struct gesvdjInfo *gesvdjInfo_t;
+typedef struct cusolverDnIRSParams *cusolverDnIRSParams_t;
+typedef struct cusolverDnIRSInfos *cusolverDnIRSInfos_t;
 typedef int cusolver_int_t;
 typedef int cusolverStatus_t;
 typedef int cusolverDnFunction_t;
@@ -25,6 +28,8 @@ typedef int cusolverDirectMode_t;
 typedef int cusolverStorevMode_t;
 typedef int cusolverDeterministicMode_t;
 typedef int cusolverMathMode_t;
+typedef int cusolverPrecType_t;
+typedef int cusolverIRSRefinement_t;
 
 enum {
 	CUSOLVER_STATUS_SUCCESS = 0,
@@ -32,6 +37,8 @@ enum {
 	CUSOLVER_STATUS_ALLOC_FAILED = 2,
 	CUSOLVER_STATUS_INVALID_VALUE = 3,
 	CUSOLVER_STATUS_NOT_SUPPORTED = 9,
+	CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED = 12,
+	CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED = 25,
 };
 
 /* The objects, as items. */
@@ -39,6 +46,8 @@ enum cusolver_item {
 	CUSOLVER_ITEM_PARAMS = 1,
 	CUSOLVER_ITEM_SYEVJ,
 	CUSOLVER_ITEM_GESVDJ,
+	CUSOLVER_ITEM_REFINEMENT,
+	CUSOLVER_ITEM_INFOS, /* an object of the agent: its handle travels */
 };
 
 #define CUSOLVER_FUNCTIONS 8 /* of cusolverDnFunction_t; 7 in 12.4 */
@@ -60,16 +69,43 @@ enum cusolver_jacobi_set {
 	CUSOLVER_SET_SORT = 4,
 };
 
+/* Parameters of a refinement. What was not set is the library's default. */
+struct cusolver_refinement {
+	double tolerance, tolerance_inner;
+	int32_t solver, main_precision, lowest_precision;
+	int32_t max_turns, max_turns_inner;
+	uint32_t set; /* bits of enum cusolver_refinement_set */
+};
+enum cusolver_refinement_set {
+	CUSOLVER_SET_REFINEMENT_SOLVER = 1,
+	CUSOLVER_SET_MAIN_PRECISION = 2,
+	CUSOLVER_SET_LOWEST_PRECISION = 4,
+	CUSOLVER_SET_REFINEMENT_TOLERANCE = 8,
+	CUSOLVER_SET_INNER_TOLERANCE = 16,
+	CUSOLVER_SET_MAX_TURNS = 32,
+	CUSOLVER_SET_MAX_INNER_TURNS = 64,
+	CUSOLVER_SET_NO_FALLBACK = 128,
+};
+#define CUSOLVER_MAX_TURNS 50 /* until it is set */
+
 /* An item's content. */
 union cusolver_content {
 	struct cusolver_params params;
 	struct cusolver_jacobi jacobi;
+	struct cusolver_refinement refinement;
 };
 
 static inline uint32_t cusolver_content_bytes(uint32_t kind)
 {
-	return kind == CUSOLVER_ITEM_PARAMS ? sizeof(struct cusolver_params)
-					    : sizeof(struct cusolver_jacobi);
+	return kind == CUSOLVER_ITEM_PARAMS	  ? sizeof(struct cusolver_params)
+	       : kind == CUSOLVER_ITEM_REFINEMENT ? sizeof(struct cusolver_refinement)
+						  : sizeof(struct cusolver_jacobi);
+}
+
+/* Of what only the agent has: enum handle_kind's; 0: it travels by content. */
+static inline uint32_t cusolver_object_kind(uint32_t kind)
+{
+	return kind == CUSOLVER_ITEM_INFOS ? KIND_cusolverDnIRSInfos : KIND_NONE;
 }
 
 /* Bytes of a real number of that type; 0: not one that cuSOLVER takes. */

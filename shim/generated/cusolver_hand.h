@@ -10,9 +10,31 @@
 #include "protocol/libraries/cusolver.h"
 
 extern const struct library_front cusolver_front; /* its stanza's */
+extern const struct library_front cusolverDnIRSInfos_front;
 
 cusolverStatus_t hand_cusolverGetProperty(libraryPropertyType type, int *value);
 cusolverStatus_t hand_cusolverGetVersion(int *version);
+cusolverStatus_t hand_cusolverDnIRSParamsCreate(cusolverDnIRSParams_t *params_ptr);
+cusolverStatus_t hand_cusolverDnIRSParamsDestroy(cusolverDnIRSParams_t params);
+cusolverStatus_t hand_cusolverDnIRSParamsSetRefinementSolver(cusolverDnIRSParams_t params,
+		cusolverIRSRefinement_t refinement_solver);
+cusolverStatus_t hand_cusolverDnIRSParamsSetSolverMainPrecision(cusolverDnIRSParams_t params,
+		cusolverPrecType_t solver_main_precision);
+cusolverStatus_t hand_cusolverDnIRSParamsSetSolverLowestPrecision(cusolverDnIRSParams_t params,
+		cusolverPrecType_t solver_lowest_precision);
+cusolverStatus_t hand_cusolverDnIRSParamsSetSolverPrecisions(cusolverDnIRSParams_t params,
+		cusolverPrecType_t solver_main_precision,
+		cusolverPrecType_t solver_lowest_precision);
+cusolverStatus_t hand_cusolverDnIRSParamsSetTol(cusolverDnIRSParams_t params, double val);
+cusolverStatus_t hand_cusolverDnIRSParamsSetTolInner(cusolverDnIRSParams_t params, double val);
+cusolverStatus_t hand_cusolverDnIRSParamsSetMaxIters(cusolverDnIRSParams_t params,
+		cusolver_int_t maxiters);
+cusolverStatus_t hand_cusolverDnIRSParamsSetMaxItersInner(cusolverDnIRSParams_t params,
+		cusolver_int_t maxiters_inner);
+cusolverStatus_t hand_cusolverDnIRSParamsGetMaxIters(cusolverDnIRSParams_t params,
+		cusolver_int_t *maxiters);
+cusolverStatus_t hand_cusolverDnIRSParamsEnableFallback(cusolverDnIRSParams_t params);
+cusolverStatus_t hand_cusolverDnIRSParamsDisableFallback(cusolverDnIRSParams_t params);
 cusolverStatus_t hand_cusolverDnCreateSyevjInfo(syevjInfo_t *info);
 cusolverStatus_t hand_cusolverDnDestroySyevjInfo(syevjInfo_t info);
 cusolverStatus_t hand_cusolverDnXsyevjSetTolerance(syevjInfo_t info, double tolerance);

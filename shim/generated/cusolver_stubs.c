@@ -30,6 +30,16 @@ const struct library_front cusolver_front = {
 		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
 	.kept = {[0] = 1, [1] = 1},
 };
+const struct library_front cusolverDnIRSInfos_front = {
+	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
+	.kind = KIND_cusolverDnIRSInfos,
+	.logged_once = &missing,
+	.pointer_mode = LIBRARY_NO_WORD,
+	.on_host = LIBRARY_NO_WORD,
+	.descriptor = cusolver_put_descriptor,
+	.statuses = {.handle = 25, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+};
 STUB(library, cusolverStatus_t, cusolverGetProperty, hand_cusolverGetProperty,
 	(libraryPropertyType type, int *value), (type, value))
 STUB(library, cusolverStatus_t, cusolverGetVersion, hand_cusolverGetVersion, (int *version),
@@ -112,6 +122,112 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetMathMode(cusolverDnHandle_t handle,
 	return status;
 }
 #endif
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsCreate, hand_cusolverDnIRSParamsCreate,
+	(cusolverDnIRSParams_t *params_ptr), (params_ptr))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsDestroy, hand_cusolverDnIRSParamsDestroy,
+	(cusolverDnIRSParams_t params), (params))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetRefinementSolver,
+	hand_cusolverDnIRSParamsSetRefinementSolver, (cusolverDnIRSParams_t params,
+	cusolverIRSRefinement_t refinement_solver), (params, refinement_solver))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetSolverMainPrecision,
+	hand_cusolverDnIRSParamsSetSolverMainPrecision, (cusolverDnIRSParams_t params,
+	cusolverPrecType_t solver_main_precision), (params, solver_main_precision))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetSolverLowestPrecision,
+	hand_cusolverDnIRSParamsSetSolverLowestPrecision, (cusolverDnIRSParams_t params,
+	cusolverPrecType_t solver_lowest_precision), (params, solver_lowest_precision))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetSolverPrecisions,
+	hand_cusolverDnIRSParamsSetSolverPrecisions, (cusolverDnIRSParams_t params,
+	cusolverPrecType_t solver_main_precision, cusolverPrecType_t solver_lowest_precision),
+	(params, solver_main_precision, solver_lowest_precision))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetTol, hand_cusolverDnIRSParamsSetTol,
+	(cusolverDnIRSParams_t params, double val), (params, val))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetTolInner,
+	hand_cusolverDnIRSParamsSetTolInner, (cusolverDnIRSParams_t params, double val),
+	(params, val))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetMaxIters,
+	hand_cusolverDnIRSParamsSetMaxIters, (cusolverDnIRSParams_t params,
+	cusolver_int_t maxiters), (params, maxiters))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsSetMaxItersInner,
+	hand_cusolverDnIRSParamsSetMaxItersInner, (cusolverDnIRSParams_t params,
+	cusolver_int_t maxiters_inner), (params, maxiters_inner))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsGetMaxIters,
+	hand_cusolverDnIRSParamsGetMaxIters, (cusolverDnIRSParams_t params,
+	cusolver_int_t *maxiters), (params, maxiters))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsEnableFallback,
+	hand_cusolverDnIRSParamsEnableFallback, (cusolverDnIRSParams_t params), (params))
+STUB(library, cusolverStatus_t, cusolverDnIRSParamsDisableFallback,
+	hand_cusolverDnIRSParamsDisableFallback, (cusolverDnIRSParams_t params), (params))
+
+/* post 3056 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosDestroy(cusolverDnIRSInfos_t infos)
+{
+	struct library_call call;
+	struct wire_cusolverDnIRSInfosDestroy body = {0};
+
+	vcuda_library_begin(&call, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosDestroy,
+		infos, &body.state);
+	return vcuda_library_destroy(&call, OP_cusolverDnIRSInfosDestroy, &body, sizeof(body));
+}
+
+/* call 3057 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosCreate(cusolverDnIRSInfos_t *infos_ptr)
+{
+	struct library_call call;
+	struct wire_cusolverDnIRSInfosCreate body = {
+		.major = VCUDA_ABI,
+	};
+
+	vcuda_library_begin(&call, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosCreate,
+		NULL, &body.state);
+	return vcuda_library_create(&call, OP_cusolverDnIRSInfosCreate, &body, sizeof(body),
+		"cusolverDnIRSInfosCreate", false, (void **)infos_ptr);
+}
+
+/* call 3058 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetNiters(cusolverDnIRSInfos_t infos,
+		cusolver_int_t *niters)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetNiters,
+		OP_cusolverDnIRSInfosGetNiters, LIBRARY_CALL, infos);
+	library_out(&items, niters, sizeof(*niters));
+	return library_send(&items);
+}
+
+/* call 3059 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetOuterNiters(cusolverDnIRSInfos_t infos,
+		cusolver_int_t *outer_niters)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetOuterNiters,
+		OP_cusolverDnIRSInfosGetOuterNiters, LIBRARY_CALL, infos);
+	library_out(&items, outer_niters, sizeof(*outer_niters));
+	return library_send(&items);
+}
+
+/* call 3060 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosRequestResidual(cusolverDnIRSInfos_t infos)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosRequestResidual,
+		OP_cusolverDnIRSInfosRequestResidual, LIBRARY_CALL, infos);
+	return library_send(&items);
+}
+
+/* call 3061 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t infos,
+		cusolver_int_t *maxiters)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetMaxIters,
+		OP_cusolverDnIRSInfosGetMaxIters, LIBRARY_CALL, infos);
+	library_out(&items, maxiters, sizeof(*maxiters));
+	return library_send(&items);
+}
 
 /* call */
 #define LIKE_cusolverDnZZgesv(name, TYPE) \
@@ -290,6 +406,97 @@ LIKE_cusolverDnZZgels_bufferSize(cusolverDnSSgels_bufferSize, float)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnSHgels_bufferSize, float)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnSBgels_bufferSize, float)
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnSXgels_bufferSize, float)
+
+/* call 3062 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t gesv_irs_params, cusolverDnIRSInfos_t gesv_irs_infos,
+		cusolver_int_t n, cusolver_int_t nrhs, void *dA, cusolver_int_t ldda, void *dB,
+		cusolver_int_t lddb, void *dX, cusolver_int_t lddx, void *dWorkspace,
+		size_t lwork_bytes, cusolver_int_t *niters, cusolver_int_t *d_info)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv, OP_cusolverDnIRSXgesv,
+		LIBRARY_CALL, handle);
+	library_put_descriptor(&items, gesv_irs_params, CUSOLVER_ITEM_REFINEMENT);
+	library_put_descriptor(&items, gesv_irs_infos, CUSOLVER_ITEM_INFOS);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nrhs);
+	library_put_device(&items, dA);
+	library_put_int(&items, (uint32_t)ldda);
+	library_put_device(&items, dB);
+	library_put_int(&items, (uint32_t)lddb);
+	library_put_device(&items, dX);
+	library_put_int(&items, (uint32_t)lddx);
+	library_put_device(&items, dWorkspace);
+	library_put_long(&items, (uint64_t)lwork_bytes);
+	library_out(&items, niters, sizeof(*niters));
+	library_put_device(&items, d_info);
+	return library_send(&items);
+}
+
+/* cached 3063 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t params, cusolver_int_t n, cusolver_int_t nrhs,
+		size_t *lwork_bytes)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv_bufferSize,
+		OP_cusolverDnIRSXgesv_bufferSize, LIBRARY_CACHED, handle);
+	library_put_descriptor(&items, params, CUSOLVER_ITEM_REFINEMENT);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nrhs);
+	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
+	return library_send(&items);
+}
+
+/* call 3064 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t gels_irs_params, cusolverDnIRSInfos_t gels_irs_infos,
+		cusolver_int_t m, cusolver_int_t n, cusolver_int_t nrhs, void *dA,
+		cusolver_int_t ldda, void *dB, cusolver_int_t lddb, void *dX,
+		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
+		cusolver_int_t *niters, cusolver_int_t *d_info)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels, OP_cusolverDnIRSXgels,
+		LIBRARY_CALL, handle);
+	library_put_descriptor(&items, gels_irs_params, CUSOLVER_ITEM_REFINEMENT);
+	library_put_descriptor(&items, gels_irs_infos, CUSOLVER_ITEM_INFOS);
+	library_put_int(&items, (uint32_t)m);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nrhs);
+	library_put_device(&items, dA);
+	library_put_int(&items, (uint32_t)ldda);
+	library_put_device(&items, dB);
+	library_put_int(&items, (uint32_t)lddb);
+	library_put_device(&items, dX);
+	library_put_int(&items, (uint32_t)lddx);
+	library_put_device(&items, dWorkspace);
+	library_put_long(&items, (uint64_t)lwork_bytes);
+	library_out(&items, niters, sizeof(*niters));
+	library_put_device(&items, d_info);
+	return library_send(&items);
+}
+
+/* cached 3065 */
+STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t handle,
+		cusolverDnIRSParams_t params, cusolver_int_t m, cusolver_int_t n,
+		cusolver_int_t nrhs, size_t *lwork_bytes)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels_bufferSize,
+		OP_cusolverDnIRSXgels_bufferSize, LIBRARY_CACHED, handle);
+	library_put_descriptor(&items, params, CUSOLVER_ITEM_REFINEMENT);
+	library_put_int(&items, (uint32_t)m);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nrhs);
+	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
+	return library_send(&items);
+}
 
 /* cached */
 #define LIKE_cusolverDnSpotrf_bufferSize(name, TYPE) \
@@ -3617,7 +3824,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle,
 
 #define cusolver_refused(call, name, why) front_refused(&cusolver_front, call, name, why)
 
-#define WHY "emulation of wide floats is not served"
+#define WHY "emulation of wide floats is not served: the default mode computes in the precision that is asked for"
 #if VCUDA_ABI == 12
 REFUSED(cusolver, cusolverStatus_t, cusolverDnSetEmulationStrategy)
 REFUSED(cusolver, cusolverStatus_t, cusolverDnGetEmulationStrategy)
@@ -3632,31 +3839,8 @@ REFUSED(cusolver, cusolverStatus_t, cusolverDnGetEmulationSpecialValuesSupport)
 #endif
 #undef WHY
 
-#define WHY "refinement with parameters is not served: use the calls of one pair of precisions"
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsCreate)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsDestroy)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetRefinementSolver)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetSolverMainPrecision)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetSolverLowestPrecision)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetSolverPrecisions)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetTol)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetTolInner)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetMaxIters)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsSetMaxItersInner)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsGetMaxIters)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsEnableFallback)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSParamsDisableFallback)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosDestroy)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosCreate)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosGetNiters)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosGetOuterNiters)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosRequestResidual)
+#define WHY "the history is memory of the library's own: cusolverDnIRSInfosGetNiters says how many turns there were"
 REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosGetResidualHistory)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosGetMaxIters)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSXgesv)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSXgesv_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSXgels)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSXgels_bufferSize)
 #undef WHY
 
 #define WHY "no header of cuSOLVER declares it"

@@ -89,6 +89,65 @@ PAIR(S, X)
 static void (*const pairs[])(int n) = {
 	ZZ, ZC, ZK, ZE, ZY, CC, CK, CE, CY, DD, DS, DH, DB, DX, SS, SH, SB, SX};
 
+static void by_parameters(
+	enum type t, cusolverPrecType_t main_bits, cusolverPrecType_t low_bits)
+{
+	enum { N = 40 };
+	cusolverDnIRSParams_t params;
+	cusolverDnIRSInfos_t infos;
+	struct problem p;
+	size_t bytes;
+	int turns = 1000, told = 1000, most = 0;
+	void *work;
+
+	SOLVER(cusolverDnIRSParamsCreate(&params));
+	SOLVER(cusolverDnIRSInfosCreate(&infos));
+	SOLVER(cusolverDnIRSParamsSetSolverPrecisions(params, main_bits, low_bits));
+	SOLVER(cusolverDnIRSParamsSetRefinementSolver(params, CUSOLVER_IRS_REFINE_GMRES));
+	SOLVER(cusolverDnIRSParamsSetMaxIters(params, 30));
+	SOLVER(cusolverDnIRSParamsGetMaxIters(params, &most));
+	CHECK(most == 30, "at most %d turns", most);
+	prepare(&p, t, N, N);
+	SOLVER(cusolverDnIRSXgesv_bufferSize(handle, params, N, p.nrhs, &bytes));
+	work = device(bytes);
+	SOLVER(cusolverDnIRSXgesv(handle, params, infos, N, p.nrhs, p.at, p.ld, p.right, p.ld,
+		p.to, p.ld, work, bytes, &turns, info));
+	SOLVER(cusolverDnIRSInfosGetNiters(infos, &told));
+	CHECK(told == turns, "%d turns, and %d", turns, told);
+	check(&p, turns, "IRSXgesv");
+	release(work);
+	prepare(&p, t, N + 5, N);
+	SOLVER(cusolverDnIRSXgels_bufferSize(handle, params, p.m, N, p.nrhs, &bytes));
+	work = device(bytes);
+	SOLVER(cusolverDnIRSXgels(handle, params, infos, p.m, N, p.nrhs, p.at, p.ld, p.right,
+		p.ld, p.to, p.ld, work, bytes, &turns, info));
+	check(&p, turns, "IRSXgels");
+	release(work);
+	SOLVER(cusolverDnIRSInfosDestroy(infos));
+	SOLVER(cusolverDnIRSParamsDestroy(params));
+}
+
+static void without_parameters(void)
+{
+	cusolverDnIRSParams_t params;
+	size_t bytes;
+	int turns;
+
+	SOLVER_IS(
+		cusolverDnIRSParamsSetTol(NULL, 1), CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED);
+	SOLVER_IS(cusolverDnIRSInfosGetNiters(NULL, &turns),
+		CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED);
+	SOLVER(cusolverDnIRSParamsCreate(&params));
+	SOLVER_IS(cusolverDnIRSXgesv_bufferSize(handle, NULL, 1, 1, &bytes),
+		CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED);
+	SOLVER(cusolverDnIRSParamsSetSolverPrecisions(params, CUSOLVER_R_64F, CUSOLVER_R_32F));
+	SOLVER(cusolverDnIRSParamsSetRefinementSolver(params, CUSOLVER_IRS_REFINE_GMRES));
+	SOLVER_IS(cusolverDnIRSXgesv(handle, params, NULL, 1, 1, NULL, 1, NULL, 1, NULL, 1,
+			  NULL, 0, &turns, info),
+		CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED);
+	SOLVER(cusolverDnIRSParamsDestroy(params));
+}
+
 int main(void)
 {
 	begin();
@@ -101,6 +160,11 @@ int main(void)
 		for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
 			pairs[i](n);
 	}
+	by_parameters(D, CUSOLVER_R_64F, CUSOLVER_R_32F);
+	by_parameters(S, CUSOLVER_R_32F, CUSOLVER_R_32F);
+	by_parameters(Z, CUSOLVER_C_64F, CUSOLVER_C_32F);
+	by_parameters(C, CUSOLVER_C_32F, CUSOLVER_C_32F);
+	without_parameters();
 	release(info);
 	SOLVER(cusolverDnDestroy(handle));
 	printf("ok\n");

@@ -8,7 +8,13 @@
 #include "protocol/libraries/cusolver.h"
 #include "shim/libraries/common/items.h"
 
-/* Puts the content of one of that kind (enum cusolver_item), or that it is NULL. */
+/* A new object of that kind, with nothing set, the program's to destroy. */
+cusolverStatus_t cusolver_object_create(void **to, enum cusolver_item kind);
+cusolverStatus_t cusolver_object_destroy(void *object, enum cusolver_item kind);
+/* Its content; NULL: it is no object of that kind. */
+union cusolver_content *cusolver_object(void *object, enum cusolver_item kind);
+/* Puts the content of one of that kind (enum cusolver_item), or the handle of what the agent
+ * has. */
 void cusolver_put_descriptor(
 	struct library_items *items, const void *descriptor, uint32_t kind);
 

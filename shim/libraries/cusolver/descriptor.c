@@ -13,7 +13,7 @@ struct object {
 	union cusolver_content content;
 };
 
-static cusolverStatus_t create(void **to, enum cusolver_item kind)
+cusolverStatus_t cusolver_object_create(void **to, enum cusolver_item kind)
 {
 	struct object *o;
 
@@ -35,7 +35,14 @@ static struct object *find(void *descriptor, enum cusolver_item kind)
 	return o && o->kind == kind ? o : NULL;
 }
 
-static cusolverStatus_t destroy(void *descriptor, enum cusolver_item kind)
+union cusolver_content *cusolver_object(void *descriptor, enum cusolver_item kind)
+{
+	struct object *o = find(descriptor, kind);
+
+	return o ? &o->content : NULL;
+}
+
+cusolverStatus_t cusolver_object_destroy(void *descriptor, enum cusolver_item kind)
 {
 	struct object *o = find(descriptor, kind);
 
@@ -46,14 +53,41 @@ static cusolverStatus_t destroy(void *descriptor, enum cusolver_item kind)
 	return CUSOLVER_STATUS_SUCCESS;
 }
 
+/* What a call answers where there is no such object. */
+static int lacks(uint32_t kind)
+{
+	return kind == CUSOLVER_ITEM_REFINEMENT ? CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED
+	       : kind == CUSOLVER_ITEM_INFOS	? CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED
+						: CUSOLVER_STATUS_INVALID_VALUE;
+}
+
+/* Of what the agent has the handle travels, and is not part of what the call is learned by. */
+static void put_object(struct library_items *items, const void *object, uint32_t kind)
+{
+	uint64_t number = (uint64_t)(uintptr_t)object, *at;
+
+	if (!vcuda_front_object(number, cusolver_object_kind(kind))) {
+		library_fault(items, lacks(kind), "");
+		return;
+	}
+	at = library_varying(items, sizeof(*at));
+	if (at)
+		*at = number;
+}
+
 void cusolver_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind)
 {
-	const struct object *o = find((void *)(uintptr_t)descriptor, (enum cusolver_item)kind);
+	const struct object *o;
 	uint32_t bytes = cusolver_content_bytes(kind);
 	void *to;
 
+	if (cusolver_object_kind(kind)) {
+		put_object(items, descriptor, kind);
+		return;
+	}
+	o = find((void *)(uintptr_t)descriptor, (enum cusolver_item)kind);
 	if (!o) {
-		library_fault(items, CUSOLVER_STATUS_INVALID_VALUE, "");
+		library_fault(items, lacks(kind), "");
 		return;
 	}
 	to = library_put_content(items, kind, bytes / 4);
@@ -63,12 +97,12 @@ void cusolver_put_descriptor(struct library_items *items, const void *descriptor
 
 cusolverStatus_t hand_cusolverDnCreateParams(cusolverDnParams_t *params)
 {
-	return create((void **)params, CUSOLVER_ITEM_PARAMS);
+	return cusolver_object_create((void **)params, CUSOLVER_ITEM_PARAMS);
 }
 
 cusolverStatus_t hand_cusolverDnDestroyParams(cusolverDnParams_t params)
 {
-	return destroy(params, CUSOLVER_ITEM_PARAMS);
+	return cusolver_object_destroy(params, CUSOLVER_ITEM_PARAMS);
 }
 
 cusolverStatus_t hand_cusolverDnSetAdvOptions(
@@ -118,12 +152,12 @@ static cusolverStatus_t sort_set(struct cusolver_jacobi *j, int sort)
 
 cusolverStatus_t hand_cusolverDnCreateSyevjInfo(syevjInfo_t *info)
 {
-	return create((void **)info, CUSOLVER_ITEM_SYEVJ);
+	return cusolver_object_create((void **)info, CUSOLVER_ITEM_SYEVJ);
 }
 
 cusolverStatus_t hand_cusolverDnDestroySyevjInfo(syevjInfo_t info)
 {
-	return destroy(info, CUSOLVER_ITEM_SYEVJ);
+	return cusolver_object_destroy(info, CUSOLVER_ITEM_SYEVJ);
 }
 
 cusolverStatus_t hand_cusolverDnXsyevjSetTolerance(syevjInfo_t info, double tolerance)
@@ -143,12 +177,12 @@ cusolverStatus_t hand_cusolverDnXsyevjSetSortEig(syevjInfo_t info, int sort_eig)
 
 cusolverStatus_t hand_cusolverDnCreateGesvdjInfo(gesvdjInfo_t *info)
 {
-	return create((void **)info, CUSOLVER_ITEM_GESVDJ);
+	return cusolver_object_create((void **)info, CUSOLVER_ITEM_GESVDJ);
 }
 
 cusolverStatus_t hand_cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info)
 {
-	return destroy(info, CUSOLVER_ITEM_GESVDJ);
+	return cusolver_object_destroy(info, CUSOLVER_ITEM_GESVDJ);
 }
 
 cusolverStatus_t hand_cusolverDnXgesvdjSetTolerance(gesvdjInfo_t info, double tolerance)

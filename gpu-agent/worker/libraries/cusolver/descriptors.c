@@ -37,6 +37,8 @@ static void drop(struct made *m)
 {
 	if (m->library && m->kind == CUSOLVER_ITEM_PARAMS)
 		m->library->cusolverDnDestroyParams(m->object);
+	else if (m->library && m->kind == CUSOLVER_ITEM_REFINEMENT)
+		m->library->cusolverDnIRSParamsDestroy(m->object);
 	else if (m->library && m->kind == CUSOLVER_ITEM_SYEVJ)
 		m->library->cusolverDnDestroySyevjInfo(m->object);
 	else if (m->library)
@@ -62,6 +64,46 @@ static int make_params(const struct cusolver_library *l, struct made *m)
 			status = l->cusolverDnSetAdvOptions(
 				params, i, m->content.params.algorithm[i] - 1);
 	return status;
+}
+
+/* What the content sets, in the order of enum cusolver_refinement_set. */
+static int set_refinement(const struct cusolver_library *l, cusolverDnIRSParams_t params,
+	const struct cusolver_refinement *r)
+{
+	int status = 0;
+
+#define SET(BIT, NAME, FIELD)                                                                  \
+	if (!status && r->set & CUSOLVER_SET_##BIT)                                            \
+	status = l->cusolverDnIRSParams##NAME ? l->cusolverDnIRSParams##NAME(params, r->FIELD) \
+					      : CUSOLVER_STATUS_NOT_SUPPORTED
+	SET(REFINEMENT_SOLVER, SetRefinementSolver, solver);
+	SET(MAIN_PRECISION, SetSolverMainPrecision, main_precision);
+	SET(LOWEST_PRECISION, SetSolverLowestPrecision, lowest_precision);
+	SET(REFINEMENT_TOLERANCE, SetTol, tolerance);
+	SET(INNER_TOLERANCE, SetTolInner, tolerance_inner);
+	SET(MAX_TURNS, SetMaxIters, max_turns);
+	SET(MAX_INNER_TURNS, SetMaxItersInner, max_turns_inner);
+#undef SET
+	if (!status && r->set & CUSOLVER_SET_NO_FALLBACK)
+		status = l->cusolverDnIRSParamsDisableFallback
+				 ? l->cusolverDnIRSParamsDisableFallback(params)
+				 : CUSOLVER_STATUS_NOT_SUPPORTED;
+	return status;
+}
+
+static int make_refinement(const struct cusolver_library *l, struct made *m)
+{
+	cusolverDnIRSParams_t params = NULL;
+	int status;
+
+	if (!l->cusolverDnIRSParamsCreate || !l->cusolverDnIRSParamsDestroy)
+		return CUSOLVER_STATUS_NOT_SUPPORTED;
+	status = l->cusolverDnIRSParamsCreate(&params);
+	if (status)
+		return status;
+	m->object = params;
+	m->library = l;
+	return set_refinement(l, params, &m->content.refinement);
 }
 
 /* The two kinds differ in the names of their functions. */
@@ -116,14 +158,30 @@ static struct made *make(
 	}
 	m->kind = kind;
 	m->content = *content;
-	status = kind == CUSOLVER_ITEM_PARAMS  ? make_params(l, m)
-		 : kind == CUSOLVER_ITEM_SYEVJ ? make_syevj(l, m)
-					       : make_gesvdj(l, m);
+	status = kind == CUSOLVER_ITEM_PARAMS	    ? make_params(l, m)
+		 : kind == CUSOLVER_ITEM_REFINEMENT ? make_refinement(l, m)
+		 : kind == CUSOLVER_ITEM_SYEVJ	    ? make_syevj(l, m)
+						    : make_gesvdj(l, m);
 	if (!status)
 		return m;
 	drop(m);
 	library_refuse(f, status);
 	return NULL;
+}
+
+/* One that the client's handle names. */
+static void *get_object(struct library_frame *f, enum handle_kind kind)
+{
+	const uint64_t *number = library_get_bytes(f, sizeof(*number));
+	const struct plain_served *s = number ? worker_handle(f->w, f->r, *number, kind) : NULL;
+
+	if (!s)
+		return NULL;
+	if (s->library != f->library || s->context != f->r->header.context) {
+		library_violated(f);
+		return NULL;
+	}
+	return s->handle;
 }
 
 void *cusolver_get_descriptor(struct library_frame *f, uint32_t kind)
@@ -133,6 +191,8 @@ void *cusolver_get_descriptor(struct library_frame *f, uint32_t kind)
 	const uint32_t *words;
 	struct made *m;
 
+	if (cusolver_object_kind(kind))
+		return get_object(f, (enum handle_kind)cusolver_object_kind(kind));
 	memset(&content, 0, sizeof(content));
 	if (library_get_content(f, kind, bytes / 4, &words) != bytes / 4) {
 		library_violated(f);
