@@ -14,9 +14,13 @@
 
 struct cublaslt_library {
 	void *library;
-#define FUNCTION(name) __typeof__(name) *name;
-#include "gpu-agent/generated/cublaslt_library.inc"
-#undef FUNCTION
+#define SENT(name, verb, op) __typeof__(name) *name;
+#define LOCAL(name, verb) __typeof__(name) *name;
+#define OTHER(name, verb)
+#include "protocol/generated/cublaslt_list.inc"
+#undef SENT
+#undef LOCAL
+#undef OTHER
 };
 
 /* Opens LIBRARY with dlopen and fills in what it exports, into the struct above; a function

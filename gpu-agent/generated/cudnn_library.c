@@ -16,8 +16,13 @@ static const struct {
 	const char *name;
 	size_t offset;
 } functions[] = {
-#define FUNCTION(name) {#name, offsetof(struct cudnn_library, name)},
-#include "gpu-agent/generated/cudnn_library.inc"
+#define SENT(name, verb, op) {#name, offsetof(struct cudnn_library, name)},
+#define LOCAL(name, verb) {#name, offsetof(struct cudnn_library, name)},
+#define OTHER(name, verb)
+#include "protocol/generated/cudnn_list.inc"
+#undef SENT
+#undef LOCAL
+#undef OTHER
 };
 
 int cudnn_library_open(void *table, const char *library, struct error *error)

@@ -16,8 +16,13 @@ static const struct {
 	const char *name;
 	size_t offset;
 } functions[] = {
-#define FUNCTION(name) {#name, offsetof(struct curand_library, name)},
-#include "gpu-agent/generated/curand_library.inc"
+#define SENT(name, verb, op) {#name, offsetof(struct curand_library, name)},
+#define LOCAL(name, verb) {#name, offsetof(struct curand_library, name)},
+#define OTHER(name, verb)
+#include "protocol/generated/curand_list.inc"
+#undef SENT
+#undef LOCAL
+#undef OTHER
 };
 
 int curand_library_open(void *table, const char *library, struct error *error)

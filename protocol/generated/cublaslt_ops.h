@@ -8,18 +8,13 @@
 #define VCUDA_PROTOCOL_GENERATED_CUBLASLT_OPS_H
 
 enum cublaslt_op {
-	OP_cublasLtMatmul = 2000,
-	OP_cublasLtMatrixTransform = 2001,
-	OP_cublasLtMatmulAlgoGetHeuristic = 2002,
-	OP_cublasLtMatmulAlgoCheck = 2003,
-	OP_cublasLtMatmulAlgoGetIds = 2004,
-	OP_cublasLtMatmulAlgoInit = 2005,
-	OP_cublasLtMatmulAlgoCapGetAttribute = 2006,
-	OP_cublasLtMatmulAlgoConfigGetAttribute = 2007,
-	OP_cublasLtMatmulAlgoConfigSetAttribute = 2008,
-	OP_cublasLtGetVersion = 2009,
-	OP_cublasLtHeuristicsCacheGetCapacity = 2010,
-	OP_cublasLtHeuristicsCacheSetCapacity = 2011,
+#define SENT(name, verb, op) OP_##name = op,
+#define LOCAL(name, verb)
+#define OTHER(name, verb)
+#include "protocol/generated/cublaslt_list.inc"
+#undef SENT
+#undef LOCAL
+#undef OTHER
 };
 
 #endif

@@ -8,11 +8,13 @@
 #define VCUDA_PROTOCOL_GENERATED_CUFFT_OPS_H
 
 enum cufft_op {
-	OP_cufftXtGetSizeMany = 2600,
-	OP_cufftXtMakePlanMany = 2601,
-	OP_cufftXtExec = 2602,
-	OP_cufftDestroy = 2603,
-	OP_cufftGetVersion = 2604,
+#define SENT(name, verb, op) OP_##name = op,
+#define LOCAL(name, verb)
+#define OTHER(name, verb)
+#include "protocol/generated/cufft_list.inc"
+#undef SENT
+#undef LOCAL
+#undef OTHER
 };
 
 #endif

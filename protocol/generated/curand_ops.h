@@ -8,28 +8,13 @@
 #define VCUDA_PROTOCOL_GENERATED_CURAND_OPS_H
 
 enum curand_op {
-	OP_curandCreateGenerator = 2500,
-	OP_curandCreateGeneratorHost = 2501,
-	OP_curandDestroyGenerator = 2502,
-	OP_curandSetPseudoRandomGeneratorSeed = 2503,
-	OP_curandSetGeneratorOffset = 2504,
-	OP_curandSetGeneratorOrdering = 2505,
-	OP_curandSetQuasiRandomGeneratorDimensions = 2506,
-	OP_curandGenerate = 2507,
-	OP_curandGenerateLongLong = 2508,
-	OP_curandGenerateUniform = 2509,
-	OP_curandGenerateUniformDouble = 2510,
-	OP_curandGenerateNormal = 2511,
-	OP_curandGenerateNormalDouble = 2512,
-	OP_curandGenerateLogNormal = 2513,
-	OP_curandGenerateLogNormalDouble = 2514,
-	OP_curandCreatePoissonDistribution = 2515,
-	OP_curandDestroyDistribution = 2516,
-	OP_curandGeneratePoisson = 2517,
-	OP_curandGeneratePoissonMethod = 2518,
-	OP_curandGenerateSeeds = 2519,
-	OP_curandGetDirectionVectors32 = 2520,
-	OP_curandGetVersion = 2521,
+#define SENT(name, verb, op) OP_##name = op,
+#define LOCAL(name, verb)
+#define OTHER(name, verb)
+#include "protocol/generated/curand_list.inc"
+#undef SENT
+#undef LOCAL
+#undef OTHER
 };
 
 #endif

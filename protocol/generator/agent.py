@@ -23,17 +23,9 @@ OPENED = "/* Opens LIBRARY with dlopen and fills in what it exports, into the st
          " * that it lacks is NULL.  0, or -errno with *error naming the library or what is missing. */\n"
 
 
-def members(list_name):
-    """A pointer to each function of a list."""
-    return "#define FUNCTION(name) __typeof__(name) *name;\n" \
-        f"#include {text.includes(list_name)[0]}\n#undef FUNCTION\n"
-
-
-def opener(struct, list_name, needed, is_none):
-    """The table of a list's functions, and what opens a library by it."""
-    out = "\nstatic const struct {\n\tconst char *name;\n\tsize_t offset;\n} functions[] = {\n"
-    out += f"#define FUNCTION(name) {{#name, offsetof(struct {struct}, name)}},\n"
-    out += f"#include {text.includes(list_name)[0]}\n}};\n\n"
+def opener(struct, rows, needed, is_none):
+    """The table of a library's functions, by ROWS, and what opens one by it."""
+    out = f"\nstatic const struct {{\n\tconst char *name;\n\tsize_t offset;\n}} functions[] = {{\n{rows}}};\n\n"
     out += text.prototype("int", f"{struct}_open", ["void *table", "const char *library",
                                                     "struct error *error"], "")
     lacks = text.wrap("\tif (", [f"!l->{n}" for n in needed], ") {", "\t    ", " ||")
@@ -76,6 +68,10 @@ def library_opened(family):
     return out + "\n}\n\n"
 
 
+def driver_rows(function):
+    return f"#define FUNCTION(name) {function}\n#include {text.includes('cuda_driver.inc')[0]}\n"
+
+
 def driver_header(api):
     out = text.head(
         "The driver's functions by name, NVIDIA's or the software GPU's, opened at run time.",
@@ -84,7 +80,7 @@ def driver_header(api):
     out += '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n'
     out += "struct cuda_driver {\n\tvoid *library;\n"
     out += "#define VERSION(name, parameters) CUresult(*name) parameters;\n"
-    out += members("cuda_driver.inc") + "#undef VERSION\n};\n#pragma GCC diagnostic pop\n\n"
+    out += driver_rows("__typeof__(name) *name;") + "#undef FUNCTION\n#undef VERSION\n};\n#pragma GCC diagnostic pop\n\n"
     out += OPENED
     out += text.prototype("int", "cuda_driver_open", ["void *table", "const char *library",
                                                       "struct error *error"])
@@ -96,13 +92,9 @@ def driver_source(_api):
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      *text.includes("cuda_driver.h")])
     out += "\n#define VERSION(name, parameters) FUNCTION(name)"
-    return out + opener("cuda_driver", "cuda_driver.inc", ["cuInit"],
+    rows = driver_rows("{#name, offsetof(struct cuda_driver, name)},")
+    return out + opener("cuda_driver", rows, ["cuInit"],
                         "CUDA driver (no cuInit)")
-
-
-def functions_list(entries, what):
-    return text.table(f"FUNCTION(NAME) for what the agent asks of {what}.",
-                      [f"FUNCTION({e.name})" for e in entries])
 
 
 def superseded(api, entry):

@@ -9,7 +9,7 @@ and no opcode sends another's frame.
 import re
 
 from . import text
-from .agent import functions_list, library_opened, members, opener
+from .agent import library_opened, opener
 from .api import ApiError, abis
 from .shim import version_map, wide_exported
 from .wire import C_TYPE, crossing
@@ -22,12 +22,12 @@ def by_hand(entry):
 def files(api, family):
     """{file: text}"""
     return {
+        f"{family}_list.inc": function_list(api, family),
         f"{family}_ops.h": ops_header(api, family),
         f"{family}_api.h": api_header(api, family),
         f"{family}_hand.h": hand_header(api, family),
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
-        f"{family}_library.inc": functions_list(offered(api, family), stem(api, family)),
         **{f"{stem(api, family)}{major}.map": exports(api, family, major)
            for major in api.libraries[family].majors},
     }
@@ -77,13 +77,37 @@ def kind_of(api, entry, param):
     return kind
 
 
+def function_list(api, family):
+    rows = []
+    for e, name in wide_exported(api.of(family)):
+        if e.op and name == e.name:
+            rows.append(f"SENT({name}, {e.verb}, {e.op})")
+        else:
+            rows.append(f"{'LOCAL' if is_asked(e) and name == e.name else 'OTHER'}({name}, {e.verb})")
+    return text.table(
+        f"A row for each function of {family}.api: SENT(NAME, VERB, OPCODE) where it has a frame, LOCAL(NAME,\n"
+        "VERB) where it has none and the agent's library is asked for it, OTHER(NAME, VERB) where it is not:\n"
+        "a _64 form, or one that is refused.", rows)
+
+
+def is_asked(entry):
+    """Whether the agent asks the library for it: all that crosses, and what sets a handle's state."""
+    return entry.verb != "refused" and (entry.op or entry.result.endswith(("Status_t", "Result")) or
+                                        entry.library.form == "content")
+
+
+def listed(family, sent, local="", other=""):
+    """The family's list, each row what is said here of name, verb and op."""
+    rows = {"SENT(name, verb, op)": sent, "LOCAL(name, verb)": local, "OTHER(name, verb)": other}
+    return "".join(f"#define {row} {what}".rstrip() + "\n" for row, what in rows.items()) + \
+        f"#include {text.includes(f'{family}_list.inc')[0]}\n#undef SENT\n#undef LOCAL\n#undef OTHER\n"
+
+
 def ops_header(api, family):
     first, last = api.ops[family]
     out = text.head(f"Opcodes of {family}.api: {first} to {last}.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_OPS_H")
-    out += f"\nenum {family}_op {{\n"
-    out += "".join(f"\tOP_{e.name} = {e.op},\n" for e in crossing(api, family))
-    return out + "};\n\n#endif\n"
+    return out + f"\nenum {family}_op {{\n{listed(family, 'OP_##name = op,')}}};\n\n#endif\n"
 
 
 def api_header(api, family):
@@ -181,19 +205,13 @@ def exports(api, family, major):
     return version_map(f"{stem(api, family)}.so.{major}", {n for _, n in wide_exported(entries)})
 
 
-def offered(api, family):
-    """What the agent asks of the library: all that crosses, and what sets a handle's state."""
-    one = api.libraries[family]
-    return [e for e in api.of(family) if e.verb != "refused" and
-            (e.op or e.result.endswith(("Status_t", "Result")) or one.form == "content")]
-
-
 def library_header(api, family):
     out = text.head(f"The agent's {stem(api, family)}, opened at run time: its functions by name.",
                     f"VCUDA_AGENT_GENERATED_{family.upper()}_LIBRARY_H",
                     ['"common/error.h"', '"gpu-agent/probe/library.h"', '"gpu-agent/worker/worker.h"'] +
                     text.includes(f"{family}_api.h"))
-    out += f"\nstruct {family}_library {{\n\tvoid *library;\n" + members(f"{family}_library.inc")
+    out += f"\nstruct {family}_library {{\n\tvoid *library;\n" + \
+        listed(family, *["__typeof__(name) *name;"] * 2)
     out += "};\n\n" + library_opened(family)
     out += "/* As serve_find, for this family's opcodes. */\n"
     out += f"const struct serve_entry *{family}_serve_find(uint16_t op);\n"
@@ -217,7 +235,8 @@ def library_source(api, family):
     out = text.head(f"Opens a {stem(api, family)}.", None,
                     ["<dlfcn.h>", "<errno.h>", "<stddef.h>", "<string.h>", "",
                      *text.includes(f"{family}_library.h")])
-    return out + opener(f"{family}_library", f"{family}_library.inc",
+    row = f"{{#name, offsetof(struct {family}_library, name)}},"
+    return out + opener(f"{family}_library", listed(family, row, row),
                         api.libraries[family].needs, stem(api, family))
 
 

@@ -286,8 +286,13 @@ def calls_source(_api):
 
 
 def calls_list(api):
-    return text.table("CALL(NAME, VERB) for every exported function.",
-                      [f"CALL({name}, {e.verb})" for e, name, _ in every_exported(api)])
+    own = exported(api.of("cuda")) + runtime_exported(api.of("cudart"))
+    out = text.table("CALL(NAME, VERB) for every exported function.", [f"CALL({name}, {e.verb})" for e, name, _ in own])
+    if not api.libraries:
+        return out
+    out += "#define SENT(name, verb, op) CALL(name, verb)\n#define LOCAL CALL\n#define OTHER CALL\n"
+    out += "".join(f"#include {text.includes(f'{family}_list.inc')[0]}\n" for family in api.libraries)
+    return out + "#undef SENT\n#undef LOCAL\n#undef OTHER\n"
 
 
 def version_map(node, names):

@@ -53,8 +53,8 @@ KINDS = {}
 for path in ("protocol/wire/handle.h", "protocol/generated/library_kinds.inc"):
     with open(os.path.join(ROOT, path)) as kinds:
         KINDS.update({m[1]: int(m[2]) for m in re.finditer(r"KIND_(\w+) = (\d+)", kinds.read())})
-OPS = {m[1]: int(m[2]) for path in glob.glob(os.path.join(GENERATED, "*_ops.h"))
-       for m in re.finditer(r"OP_(\w+) = (\d+)", read(path))}
+OPS = {m[1]: int(m[2]) for paths, row in (("*_ops.h", r"OP_(\w+) = (\d+)"), ("*_list.inc", r"^SENT\((\w+), \w+, (\d+)\)"))
+       for path in glob.glob(os.path.join(GENERATED, paths)) for m in re.finditer(row, read(path), re.M)}
 
 OPEN_VERSION = int(re.search(r"OPEN_VERSION (\d+)",
                              read(os.path.join(ROOT, "protocol", "wire", "open.h")))[1])
@@ -96,6 +96,8 @@ def entries():
         pattern = r"\{OP_(\w+),\s*sizeof\(struct (\w+)\),\s*(?:0|sizeof\([^)]*\)),\s*([A-Z_| \s]+),"
         for name, body, flags in re.findall(pattern, read(path)):
             yield name, body[5:] if body.startswith("wire_") else None, flags
+        for form, name in re.findall(r"^\t(ITEMS|LIST|FRAME)\((\w+),", read(path), re.M):  # a library's
+            yield name, name if form == "FRAME" else None, ""
 
 
 def record(op, body=b"", payload=b"", kind=FRAME, stripe=0, context=1):
