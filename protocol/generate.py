@@ -4,7 +4,8 @@
 
     protocol/generate.py [--output FOLDER]      FOLDER stands for the repository's root
     protocol/generate.py --count                how many bodies are generated, writing nothing
-    protocol/generate.py --unserved FOLDER      only the names of libraries without a front, into FOLDER
+    protocol/generate.py --names FOLDER         into FOLDER what is only names and so not committed: the version
+                                                scripts, and the libraries without a front
 
 Writes only files whose text changes.  An entry that it cannot read stops it with FILE:LINE.
 """
@@ -12,7 +13,7 @@ import argparse
 import os
 import sys
 
-from generator import (agent, api, docs, forms, libraries, plain, procs, runtime, shim,
+from generator import (agent, api, docs, forms, libraries, library, plain, procs, runtime, shim,
                        text, unserved, wire)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -52,7 +53,6 @@ def outputs(description):
     out["cuda_calls.inc"] = shim.calls_list(description)
     out["cuda_procs.inc"] = procs.rows(description)
     out["fuzz.dict"] = agent.fuzz_dictionary(description)
-    out.update(shim.maps(description))
     out.update(runtime.files(description))
     for family, one in description.libraries.items():
         out.update(plain.files(description, family))
@@ -66,15 +66,20 @@ def outputs(description):
     return out
 
 
+def names(description):
+    """{file name: text}"""
+    return {**shim.maps(description), **library.maps(description), **unserved.build_files(description)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--output", default=os.path.join(HERE, ".."))
     parser.add_argument("--count", action="store_true")
-    parser.add_argument("--unserved", metavar="FOLDER")
+    parser.add_argument("--names", metavar="FOLDER")
     options = parser.parse_args()
     try:
         description = load()
-        files = unserved.build_files(description) if options.unserved else outputs(description)
+        files = names(description) if options.names else outputs(description)
     except (api.ApiError, OSError) as error:
         sys.exit(f"generate.py: {error}")
     if options.count:
@@ -83,7 +88,7 @@ def main():
         print("all", *forms.counts(description, docs.titles(description)))
         return
     for path, content in sorted(files.items()):
-        text.write(os.path.join(options.unserved or options.output, path), content)
+        text.write(os.path.join(options.names or options.output, path), content)
 
 
 if __name__ == "__main__":

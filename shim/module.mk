@@ -7,7 +7,7 @@
 # A front adds itself in a .mk file of its folder:
 #	FRONT12_OBJS += its objects
 #	FRONT12_NAMES += libcublas.so.12
-# and its version script is shim/generated/libcublas12.map, or what MAP.libcublas.so.12 says.
+# and its version script is libcublas12.map of NAMES_DIR, or what MAP.libcublas.so.12 says.
 
 # Everything that is preloaded runs on old systems: glibc 2.28 and newer (tests/shim/preload.sh).
 PRELOAD_CC ?= $(if $(SAN),$(CC) $(SANFLAGS),$(ZIG) cc -target x86_64-linux-gnu.2.28 \
@@ -19,6 +19,16 @@ ifeq ($(SAN),thread)
 PRELOAD_CFLAGS += -Wno-tsan
 endif
 PRELOAD_LDFLAGS ?= -shared -Wl,--hash-style=gnu -Wl,-z,relro
+
+# Names out of the .api files, for the linker and the assembler.
+NAMES_DIR := $(OBJ)/names
+$(NAMES_DIR)/.made: $(wildcard protocol/api/*.api protocol/generator/*.py) protocol/generate.py
+	$(Q)mkdir -p $(@D)
+	$(Q)$(PYTHON) protocol/generate.py --names $(@D)
+	$(Q)touch $@
+
+.PRECIOUS: $(NAMES_DIR)/%.s $(NAMES_DIR)/%.map
+$(NAMES_DIR)/%.s $(NAMES_DIR)/%.map: $(NAMES_DIR)/.made ;
 
 # What each library front has for itself, though no ABI shows in it.
 FRONT_COMMON := shim/libraries/common/items.c
@@ -61,16 +71,16 @@ $(OBJ)/shim/%.o: %.c | $(CACHE)/.complete
 		-MMD -MP -c $< -o $@
 
 # Bound lazily: most processes that preload it never make a CUDA call.
-$(CUDA_LIB): $(SHIM_OBJS) shim/generated/libcuda.map
+$(CUDA_LIB): $(SHIM_OBJS) $(NAMES_DIR)/libcuda.map
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) $(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-z,defs -Wl,-soname,libcuda.so.1 \
-		-Wl,--version-script=shim/generated/libcuda.map -o $@ $(SHIM_OBJS) -lpthread
+		-Wl,--version-script=$(NAMES_DIR)/libcuda.map -o $@ $(SHIM_OBJS) -lpthread
 
 ##### The fronts of an ABI #####
 
 # libcublas.so.12 -> its version script; the file of its name holder.
-map_of = $(or $(MAP.$(1)),shim/generated/$(subst .so.,,$(1)).map)
+map_of = $(or $(MAP.$(1)),$(NAMES_DIR)/$(subst .so.,,$(1)).map)
 holder_of = $(LIB)/libvcuda-$(subst .so.,,$(patsubst lib%,%,$(1))).so
 
 # Bound lazily, and to the driver front by its file name.
@@ -119,7 +129,7 @@ $(eval $(call holder,$(LIB)/libnvidia-ml.so.1,libnvidia-ml.so.1,$(NVML_LIB),$(NV
 
 # Copied by itself into a folder that the loader knows (/usr/local/nvidia/lib, Triton looks there),
 # it finds the front where images have it.
-$(LIB)/libcuda.so.1: shim/generated/libcuda.map shim/front.py shim/holder.ld
+$(LIB)/libcuda.so.1: $(NAMES_DIR)/libcuda.map shim/front.py shim/holder.ld
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) $(OBJ)/plain-stub
 	$(Q)$(CC) -shared -nostdlib -x c /dev/null -Wl,-soname,$(notdir $(CUDA_LIB)) \

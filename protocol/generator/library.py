@@ -28,8 +28,6 @@ def files(api, family):
         f"{family}_hand.h": hand_header(api, family),
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
-        **{f"{stem(api, family)}{major}.map": exports(api, family, major)
-           for major in api.libraries[family].majors},
     }
 
 
@@ -200,9 +198,14 @@ def wide_rows(api, family):
     return f"\nSTUB_NARROW({unsupported});\n" + text.by_major(wide)
 
 
-def exports(api, family, major):
-    entries = [e for e in api.of(family) if major in abis(e)]
-    return version_map(f"{stem(api, family)}.so.{major}", {n for _, n in wide_exported(entries)})
+def maps(api):
+    """{file name: version script} of each major of each library."""
+    out = {}
+    for family, one in api.libraries.items():
+        for major in one.majors:
+            names = {n for _, n in wide_exported([e for e in api.of(family) if major in abis(e)])}
+            out[f"{one.stem}{major}.map"] = version_map(f"{one.stem}.so.{major}", names)
+    return out
 
 
 def library_header(api, family):

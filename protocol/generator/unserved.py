@@ -61,7 +61,7 @@ def sonames(api):
 
 
 def build_files(api):
-    """{name: text} of what a build makes for them, which is only names and so not committed."""
+    """{name: text} of what a build makes for them."""
     out = {}
     for one, soname in sonames(api):
         out[f"{soname.name}.s"] = assembly(one, soname)

@@ -23,34 +23,23 @@ FRONT$(2)_NAMES += $(3)
 endef
 
 # What has no front yet: names out of the .api files, each a few bytes of assembly.
-UNSERVED_DIR := $(OBJ)/unserved
-UNSERVED_MADE := $(UNSERVED_DIR)/made
-
-$(UNSERVED_MADE): $(wildcard protocol/api/*.api protocol/generator/*.py) protocol/generate.py
-	$(Q)mkdir -p $(@D)
-	$(Q)$(PYTHON) protocol/generate.py --unserved $(@D)
-	$(Q)touch $@
-
-.PRECIOUS: $(UNSERVED_DIR)/%.s $(UNSERVED_DIR)/%.map
-$(UNSERVED_DIR)/%.s $(UNSERVED_DIR)/%.map: $(UNSERVED_MADE) ;
-
-$(UNSERVED_DIR)/%.o: $(UNSERVED_DIR)/%.s
+$(NAMES_DIR)/%.o: $(NAMES_DIR)/%.s
 	$(call say,AS,$@)
 	$(Q)$(CC) -c $< -o $@
 
-$(UNSERVED_DIR)/unserved.o: shim/libraries/unserved/unserved.c | $(CACHE)/.complete
+$(NAMES_DIR)/unserved.o: shim/libraries/unserved/unserved.c | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) $(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -c $< -o $@
 
-FRONT12_OBJS += $(UNSERVED_DIR)/unserved.o
-FRONT13_OBJS += $(UNSERVED_DIR)/unserved.o
+FRONT12_OBJS += $(NAMES_DIR)/unserved.o
+FRONT13_OBJS += $(NAMES_DIR)/unserved.o
 
 # unserved_front(CUDA,SONAME): its names are a part of libvcuda-CUDA.so.
 define unserved_front
-FRONT$(1)_OBJS += $(UNSERVED_DIR)/$(2).o
+FRONT$(1)_OBJS += $(NAMES_DIR)/$(2).o
 FRONT$(1)_NAMES += $(2)
-MAP.$(2) := $(UNSERVED_DIR)/$(2).map
+MAP.$(2) := $(NAMES_DIR)/$(2).map
 endef
 
 LIBRARY_MORE.cudnn := shim/engine/sha256.c

@@ -23,11 +23,11 @@ RUNTIME_TEST_LIBS := $(RUNTIME_TESTS)/lib/.complete
 # The runtime front alone: the others want more of the driver front than NVIDIA's functions.
 define runtime_alone
 $$(RUNTIME_TESTS)/lib/libvcuda-$(1).so: $$(RUNTIME$(1)_OBJS) $$(CUDA_STUB) \
-		shim/generated/libcudart$(1).map
+		$(NAMES_DIR)/libcudart$(1).map
 	$$(call say,LD,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(PRELOAD_CC) $$(PRELOAD_LDFLAGS) -Wl,-z,lazy -Wl,-soname,$$(@F) \
-		-Wl,--version-script=shim/generated/libcudart$(1).map -o $$@ \
+		-Wl,--version-script=$(NAMES_DIR)/libcudart$(1).map -o $$@ \
 		$$(filter %.o,$$^) -Wl,--no-as-needed $$(CUDA_STUB) -Wl,--as-needed -lpthread
 endef
 $(foreach major,12 13,$(eval $(call runtime_alone,$(major))))

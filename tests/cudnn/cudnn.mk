@@ -9,7 +9,7 @@ CUDNN_TEST_HEADERS := $(wildcard tests/cudnn/*.h) tests/die.h $(wildcard protoco
 	protocol/generated/cudnn_api.h
 CUDNN_TEST_CC = $(CC) -std=gnu17 -O2 -g $(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
 	-isystem $(CUDA13)/include
-MAP.libcuda.so.1 := shim/generated/libcuda.map
+MAP.libcuda.so.1 := $(NAMES_DIR)/libcuda.map
 
 define cudnn_test
 $$(BUILD)/cudnn/$(1)/%: tests/cudnn/%.c $$(CUDNN_TEST_HEADERS) $$(OBJ)/link/libcudnn.so.$(1) \
