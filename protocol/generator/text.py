@@ -2,6 +2,7 @@
 """Laying out C as .clang-format would: 96 columns, a tab is 8."""
 import os
 import re
+import textwrap
 
 from .api import abis
 
@@ -87,7 +88,8 @@ def refusals(entries, line):
         reasons.setdefault(entry.reason, []).append((abis(entry), line(entry, what)))
     out = ""
     for reason, rows in reasons.items():
-        out += f'\n#define WHY "{reason}"\n{by_major(rows)}#undef WHY\n'
+        said = " \\\n\t".join(f'"{part}"' for part in textwrap.wrap(reason, WIDTH - 20, drop_whitespace=False))
+        out += f"\n#define WHY {said}\n{by_major(rows)}#undef WHY\n"
     return out
 
 

@@ -2086,7 +2086,8 @@ REFUSED(cuFabricCpyBatchAsync_ptsz);
 REFUSED(cuMemGetLocationInfo);
 #undef WHY
 
-#define WHY "what other drivers of the program's machine made cannot reach the agent's GPU"
+#define WHY "what other drivers of the program's machine made cannot reach the agent's " \
+	"GPU"
 REFUSED(cuImportExternalMemory);
 REFUSED(cuImportExternalSemaphore);
 #undef WHY

@@ -1323,7 +1323,8 @@ REFUSED(__cudaGetProcAddress)
 REFUSED(cudaDeviceGetNvSciSyncAttributes)
 #undef WHY
 
-#define WHY "what other drivers of the program's machine made cannot reach the agent's GPU"
+#define WHY "what other drivers of the program's machine made cannot reach the agent's " \
+	"GPU"
 REFUSED(cudaImportExternalMemory)
 REFUSED(cudaImportExternalSemaphore)
 #undef WHY

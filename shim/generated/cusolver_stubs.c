@@ -3824,7 +3824,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle,
 
 #define cusolver_refused(call, name, why) front_refused(&cusolver_front, call, name, why)
 
-#define WHY "emulation of wide floats is not served: the default mode computes in the precision that is asked for"
+#define WHY "emulation of wide floats is not served: the default mode computes in the " \
+	"precision that is asked for"
 #if VCUDA_ABI == 12
 REFUSED(cusolver, cusolverStatus_t, cusolverDnSetEmulationStrategy)
 REFUSED(cusolver, cusolverStatus_t, cusolverDnGetEmulationStrategy)
@@ -3839,7 +3840,8 @@ REFUSED(cusolver, cusolverStatus_t, cusolverDnGetEmulationSpecialValuesSupport)
 #endif
 #undef WHY
 
-#define WHY "the history is memory of the library's own: cusolverDnIRSInfosGetNiters says how many turns there were"
+#define WHY "the history is memory of the library's own: cusolverDnIRSInfosGetNiters says" \
+	" how many turns there were"
 REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosGetResidualHistory)
 #undef WHY
 
