@@ -7,9 +7,6 @@
 
 #include "softgpu/sparse/sparse.h"
 
-/* All that a call here needs: natively some need more, which a program asks for. */
-#define WORKSPACE 8
-
 /* ---- sparse matrix times dense vector ---- */
 
 struct spmv {
@@ -91,7 +88,7 @@ CALL(cusparseSpMV_bufferSize, struct sparse_handle *h, int op, const void *alpha
 	(void)alg;
 	if (status || !size)
 		return status ? status : SPARSE_INVALID_VALUE;
-	*size = WORKSPACE;
+	*size = SPARSE_WORKSPACE;
 	return SPARSE_SUCCESS;
 }
 
@@ -210,7 +207,7 @@ CALL(cusparseSpMM_bufferSize, struct sparse_handle *h, int op_a, int op_b, const
 	(void)alg;
 	if (status || !size)
 		return status ? status : SPARSE_INVALID_VALUE;
-	*size = WORKSPACE;
+	*size = SPARSE_WORKSPACE;
 	return SPARSE_SUCCESS;
 }
 
@@ -316,7 +313,7 @@ CALL(cusparseSDDMM_bufferSize, struct sparse_handle *h, int op_a, int op_b, cons
 	(void)alg;
 	if (status || !size)
 		return status ? status : SPARSE_INVALID_VALUE;
-	*size = WORKSPACE;
+	*size = SPARSE_WORKSPACE;
 	return SPARSE_SUCCESS;
 }
 

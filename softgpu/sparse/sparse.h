@@ -186,7 +186,25 @@ void sparse_sort(struct sparse_entries *entries);
 sparse_number sparse_entry_value(
 	const struct sparse_matrix *matrix, const struct sparse_entry *entry, int op);
 
+/* Whether the matrix is of a format that sparse_put writes. */
+static inline bool sparse_writable(const struct sparse_matrix *m)
+{
+	return m->format == SPARSE_CSR || m->format == SPARSE_CSC || m->format == SPARSE_COO;
+}
+/* Writes the offsets of a matrix that has these entries. They are put into the order of the
+ * matrix's format; a CSC matrix swaps their rows and columns. */
+bool sparse_put_offsets(struct sparse_task *task, const struct sparse_matrix *matrix,
+	struct sparse_entries *entries);
+/* The offsets, the places and, unless NULL, the values: that of an entry is values[at], to
+ * which `beta` times the old value is added. */
+bool sparse_put(struct sparse_task *task, const struct sparse_matrix *matrix,
+	struct sparse_entries *entries, const sparse_number *values, sparse_number beta);
+
 /* ---- small things ---- */
+
+/* All that a call here needs of a program's memory, in bytes: it has its own. A call whose size
+ * natively depends on the matrix does not have a size of 0 here, either. */
+#define SPARSE_WORKSPACE 16
 
 static inline bool sparse_op(int op)
 {
