@@ -23,4 +23,14 @@ int descriptors_send(
 ssize_t descriptors_receive(
 	int socket, void *bytes, size_t n, int *fds, unsigned count, int flags);
 
+/* How many of the COUNT at FDS came. */
+static inline unsigned descriptors_count(const int *fds, unsigned count)
+{
+	unsigned n = 0;
+
+	while (n < count && fds[n] >= 0)
+		n++;
+	return n;
+}
+
 #endif

@@ -76,6 +76,7 @@ struct agent_config {
 	uint16_t bound[AGENT_PORTS];	      /* as bound; the supervisor fills it in */
 	struct transport_listening listening; /* the supervisor's; with the front's numbers
 						 (AGENT_FD_LISTEN) in the front */
+	struct transport_tls tls;	      /* cert "": none */
 	struct agent_tokens tokens;	      /* all zeros in a worker */
 	bool insecure;			      /* everybody is served */
 	bool older_form;       /* the command line that knows no token: `-n native` */

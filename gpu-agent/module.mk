@@ -16,7 +16,7 @@ $(OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
 
 all: $(BIN)/gpu-agent
 
-$(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c))
+$(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c transport/tls/*.c))
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) -lssl

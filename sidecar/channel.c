@@ -230,7 +230,8 @@ static uint64_t channel_deadline(const struct channel *channel, uint64_t now)
 		at = sooner(at, now + 20 * MS);
 	if (!channel->link)
 		return at;
-	at = sooner(at, link_wake_at(channel->link));
+	if (!channel->replies.upcalls_full)
+		at = sooner(at, link_wake_at(channel->link));
 	if (channel->broken_at)
 		at = sooner(at, channel->broken_at + BROKEN_NS + MS);
 	if (channel->replies.upcalls_full)

@@ -83,6 +83,19 @@ static int do_probe(const struct options *options)
 	return 0;
 }
 
+/* Before any thread; an agent that was named before TLS was asked for is looked at again. */
+static int secure(const struct options *options, struct error *error)
+{
+	const struct transport_tls *tls = &options->tls;
+	int ret = 0;
+
+	if (tls->ca[0] || tls->cert[0] || tls->key[0] || tls->name[0])
+		ret = transport_secure(TRANSPORT_CLIENT, tls, error);
+	if (!ret && options->agent[0] && agents_check(options->agent, error) < 0)
+		ret = error_wrap(error, -EINVAL, "agent");
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -99,6 +112,9 @@ int main(int argc, char **argv)
 		return complain(&error, 2);
 	if (options.dumpable)
 		prctl(PR_SET_DUMPABLE, 1);
+	if ((command == COMMAND_RUN || command == COMMAND_PROBE) &&
+		secure(&options, &error) < 0)
+		return complain(&error, 2);
 	switch (command) {
 	case COMMAND_HELP: fputs(options_usage, stdout); return 0;
 	case COMMAND_VERSION: puts("vcuda-client " VCUDA_VERSION); return 0;

@@ -7,7 +7,7 @@ SIDECAR_LIBS := -lyaml -lcjson
 
 all: $(BIN)/vcuda-client
 
-$(BIN)/vcuda-client: $(SIDECAR_OBJS) $(call objects,$(wildcard transport/*.c common/*.c))
+$(BIN)/vcuda-client: $(SIDECAR_OBJS) $(call objects,$(wildcard transport/*.c transport/tls/*.c common/*.c))
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) $(SIDECAR_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) $(SIDECAR_LIBS) -lssl -lcrypto

@@ -33,6 +33,10 @@ const char options_usage[] =
 	"between:\n"
 	"                        the one with most memory left is taken\n"
 	"  --token TEXT, --token-file FILE\n"
+	"  --tls-ca FILE         who signs for the agent: TLS, and nothing else ($VCUDA_CA)\n"
+	"  --tls-cert FILE, --tls-key FILE   our own certificate, where the agent asks for "
+	"one\n"
+	"  --tls-name NAME       what the agent's certificate must name (its host)\n"
 	"  --socket PATH         default $VCUDA_SOCKET or " CHANNEL_SOCKET "\n"
 	"  --socket-mode OCTAL   permissions of the socket (0666 for root, else 0600)\n"
 	"  --ipc host|pod        POSIX shared memory (hostIPC) or sealed memfd (default)\n"
@@ -208,6 +212,23 @@ static int set_log(const struct config_item *item, struct error *error)
 		item->text);
 }
 
+static int set_tls(struct options *options, const struct config_item *item, struct error *error)
+{
+	struct transport_tls *tls = &options->tls;
+	const char *key = item->key + 4;
+
+	if (!strcmp(key, "ca"))
+		return config_text(item, tls->ca, sizeof(tls->ca), error);
+	if (!strcmp(key, "cert"))
+		return config_text(item, tls->cert, sizeof(tls->cert), error);
+	if (!strcmp(key, "key"))
+		return config_text(item, tls->key, sizeof(tls->key), error);
+	if (!strcmp(key, "name"))
+		return config_text(item, tls->name, sizeof(tls->name), error);
+	return error_set(
+		error, 0, "unknown key '%.60s'; known: tls: ca cert key name", item->key);
+}
+
 /* One more setting: a line here and one in options_usage. */
 static int options_set(void *argument, const struct config_item *item, struct error *error)
 {
@@ -222,6 +243,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_text(item, o->token, sizeof(o->token), error);
 	if (!strcmp(key, "token_file") || !strcmp(key, "tokenFile"))
 		return set_token_file(o, item, error);
+	if (!strncmp(key, "tls.", 4) || !strncmp(key, "tls_", 4))
+		return set_tls(o, item, error);
 	if (!strcmp(key, "socket"))
 		return set_socket(o, item, error);
 	if (!strcmp(key, "socket_mode"))
@@ -263,7 +286,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 	if (!strcmp(key, "log"))
 		return set_log(item, error);
 	return error_set(error, 0,
-		"unknown key '%.60s'; known: agent token token_file socket socket_mode ipc pod "
+		"unknown key '%.60s'; known: agent token token_file tls socket socket_mode ipc "
+		"pod "
 		"pod_uid label "
 		"vram_limit gpu_count shm_size ring arena landing spin max_processes "
 		"attach_timeout ping_timeout "
@@ -293,6 +317,10 @@ static int options_environment(struct options *options, struct error *error)
 	} variables[] = {
 		{"VCUDA_AGENT", "agent"},
 		{"VCUDA_TOKEN_FILE", "token_file"},
+		{"VCUDA_CA", "tls.ca"},
+		{"VCUDA_CERT", "tls.cert"},
+		{"VCUDA_KEY", "tls.key"},
+		{"VCUDA_TLS_NAME", "tls.name"},
 		{"VCUDA_SOCKET", "socket"},
 		{"VCUDA_IPC", "ipc"},
 		{"VCUDA_VRAM_LIMIT", "vram_limit"},

@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "protocol/wire/channel.h"
+#include "transport/transport.h"
 
 struct options {
 	char socket[100];     /* short enough for the kernel with ".lock" and to spare */
@@ -19,8 +20,9 @@ struct options {
 	enum channel_mode mode;
 	char agent[1024]; /* HOST[:PORT] or SCHEME://…, commas between; "" = none */
 	char token[256];
-	char pod[128];	     /* namespace/name, for the agent's ledger */
-	char pod_uid[40];    /* sessions with the same one share the limits */
+	struct transport_tls tls; /* ca "": none */
+	char pod[128];		  /* namespace/name, for the agent's ledger */
+	char pod_uid[40];	  /* sessions with the same one share the limits */
 	uint64_t vram_limit; /* bytes of each GPU for all processes together; 0 = no limit */
 	uint64_t gpu_count;  /* GPUs that a process sees; 0 = all */
 	uint64_t shm_size;   /* shared memory of all processes together; 0 = no limit */

@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 
-#define STACK (128u * 1024)
+#define STACK (256u * 1024) /* a TLS handshake is made on it */
 #define DIAL_NS 2000000000ull
 #define SLEEP_NS 1000000000ull
 #define STALL_MS 1000 /* between looks at `stop` while the wire takes nothing */

@@ -31,34 +31,12 @@ int dial_wait(uint64_t until, int fd, short events)
 	}
 }
 
-static int dial_send(struct dial *dial, int fd, const void *bytes, size_t n)
-{
-	const char *at = bytes;
-
-	while (n) {
-		ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
-		int ret;
-
-		if (sent >= 0) {
-			at += sent;
-			n -= (size_t)sent;
-			continue;
-		}
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-		ret = dial_wait(dial->deadline, fd, POLLOUT);
-		if (ret < 0)
-			return ret;
-	}
-	return 0;
-}
-
 static int dial_receive(struct dial *dial, int fd, void *bytes, size_t n)
 {
 	char *at = bytes;
 
 	while (n) {
-		ssize_t got = recv(fd, at, n, 0);
+		ssize_t got = transport_read(dial->transport, fd, at, n);
 		int ret;
 
 		if (got > 0) {
@@ -68,8 +46,8 @@ static int dial_receive(struct dial *dial, int fd, void *bytes, size_t n)
 		}
 		if (!got)
 			return -ECONNRESET;
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
+		if (got != -EAGAIN && got != -EINTR)
+			return (int)got;
 		ret = dial_wait(dial->deadline, fd, POLLIN);
 		if (ret < 0)
 			return ret;
@@ -91,7 +69,8 @@ static int dial_greet(struct dial *dial, int fd, const struct session_hello *hel
 	struct session_welcome *welcome)
 {
 	size_t head = sizeof(welcome->magic);
-	int ret = dial_send(dial, fd, hello, sizeof(*hello));
+	/* It fits into a socket that nothing was written to. */
+	int ret = transport_write(dial->transport, fd, hello, sizeof(*hello));
 
 	memset(welcome, 0, sizeof(*welcome));
 	if (!ret)
@@ -136,7 +115,7 @@ static int dial_join(
 	int ret = fd < 0 ? fd : dial_greet(dial, fd, hello, welcome);
 
 	if (fd >= 0 && ret < 0)
-		close(fd);
+		transport_drop(dial->transport, fd);
 	return ret < 0 ? ret : fd;
 }
 
@@ -190,7 +169,7 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 		return 0;
 	}
 	while (count)
-		close(fds[--count]);
+		transport_drop(dial->transport, fds[--count]);
 	return ret;
 }
 
@@ -215,7 +194,7 @@ int dial_stripe(struct dial *dial, const struct session_hello *wanted, unsigned 
 		ret = error_set(dial->error, 0, "agent %s: a stripe with the number %u",
 			dial->where, welcome.stripe);
 	if (ret < 0) {
-		close(fd);
+		transport_drop(dial->transport, fd);
 		return ret;
 	}
 	*number = welcome.stripe;

@@ -1,3 +1,7 @@
 # Linked into the sidecar and the agent.
 TRANSPORT_SRCS := $(wildcard transport/*.c)
 TRANSPORT_OBJS := $(call objects,$(TRANSPORT_SRCS))
+# Who is linked without these has no tls:// (transport/tls/tls.h).
+TRANSPORT_TLS_SRCS := $(wildcard transport/tls/*.c)
+TRANSPORT_TLS_OBJS := $(call objects,$(TRANSPORT_TLS_SRCS))
+TRANSPORT_TLS_LIBS := -lssl -lcrypto

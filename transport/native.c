@@ -42,8 +42,9 @@ static struct sockaddr_storage native_address(
 /* --- the agent's end ---------------------------------------------------------------------- */
 
 /* At the port of the address before, where that had to find one. */
-static int listen_port(const char *host, const char *key, uint16_t wanted, uint16_t *taken,
-	uint32_t roles, struct transport_listening *listening, struct error *error)
+static int listen_port(const struct transport *transport, const char *host, const char *key,
+	uint16_t wanted, uint16_t *taken, uint32_t roles, struct transport_listening *listening,
+	struct error *error)
 {
 	int defer = DEFER_SECONDS;
 	int fd = tcp_listen(host, *taken ? *taken : wanted, taken, error);
@@ -51,11 +52,11 @@ static int listen_port(const char *host, const char *key, uint16_t wanted, uint1
 	if (fd < 0)
 		return error_wrap(error, fd, "%s", key);
 	setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof(defer));
-	return transport_listening_add(listening, &transport_native, fd, roles, NULL, error);
+	return transport_listening_add(listening, transport, fd, roles, NULL, error);
 }
 
-static int native_listen(
-	const char *address, struct transport_listening *listening, struct error *error)
+int native_listen_as(const struct transport *transport, const char *address,
+	struct transport_listening *listening, struct error *error)
 {
 	const uint32_t probe = TRANSPORT_ROLE(SESSION_PROBE);
 	unsigned before = listening->count;
@@ -68,11 +69,11 @@ static int native_listen(
 			error, 0, "'%.100s': the ports are ports.send and ports.recv", address);
 	if (ret < 0)
 		return error_wrap(error, ret, "listen");
-	ret = listen_port(host, "ports.send", listening->wanted.replies,
+	ret = listen_port(transport, host, "ports.send", listening->wanted.replies,
 		&listening->taken.replies, probe | TRANSPORT_ROLE(SESSION_REPLIES), listening,
 		error);
 	if (!ret)
-		ret = listen_port(host, "ports.recv", listening->wanted.commands,
+		ret = listen_port(transport, host, "ports.recv", listening->wanted.commands,
 			&listening->taken.commands,
 			probe | TRANSPORT_ROLE(SESSION_COMMANDS) |
 				TRANSPORT_ROLE(SESSION_STRIPE),
@@ -80,6 +81,12 @@ static int native_listen(
 	while (ret < 0 && listening->count > before)
 		close(listening->at[--listening->count].fd);
 	return ret;
+}
+
+static int native_listen(
+	const char *address, struct transport_listening *listening, struct error *error)
+{
+	return native_listen_as(&transport_native, address, listening, error);
 }
 
 static int native_accept(int listener, struct transport_peer *peer)
@@ -198,7 +205,7 @@ static int connect_stripe(struct dial *dial)
 	return fd < 0 ? connect_failed(dial, fd, " (stripe)") : fd;
 }
 
-static int native_connect(struct dial *dial, enum session_role role)
+int native_connect(struct dial *dial, enum session_role role)
 {
 	char host[256];
 	uint16_t port;

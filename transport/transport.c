@@ -8,11 +8,13 @@
 
 #include "transport/fault.h"
 #include "transport/native.h"
+#include "transport/stream.h"
 
 /* clang-format off */
 /* One more transport: a row here, for its transport_NAME. */
 #define TRANSPORTS(ROW) \
 	ROW(native) \
+	ROW(tls) \
 	ROW(unix) \
 	ROW(loop)
 /* clang-format on */
@@ -21,6 +23,8 @@
 #define ENTRY(name) &transport_##name,
 TRANSPORTS(DECLARE)
 static const struct transport *const transports[] = {TRANSPORTS(ENTRY)};
+
+static bool secure; /* set before other threads start */
 
 void link_close(struct link *link)
 {
@@ -61,15 +65,58 @@ const struct transport *transport_find(const char *address, struct error *error)
 	size_t n = scheme_length(address);
 
 	if (!n)
-		return &transport_native;
+		return secure ? &transport_tls : &transport_native;
 	if (!strncmp(address, FAULT, strlen(FAULT)))
 		return &transport_fault;
+	if (secure && !strncmp(address, "native:", 7)) {
+		error_set(error, 0,
+			"'%.80s': TLS is configured here, so nothing is sent in the clear: "
+			"tls://",
+			address);
+		return NULL;
+	}
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
 		if (strlen(transports[i]->name) + 3 == n &&
 			!strncmp(address, transports[i]->name, n - 3))
 			return transports[i];
 	unknown(address, error);
 	return NULL;
+}
+
+int transport_secure(
+	enum transport_end end, const struct transport_tls *settings, struct error *error)
+{
+	int ret = transport_tls.secure ? transport_tls.secure(end, settings, error)
+				       : error_set(error, EOPNOTSUPP,
+						 "tls: this program was built without it");
+
+	if (!ret)
+		secure = true;
+	return ret;
+}
+
+void transport_tls_counts(struct transport_tls_counts *counts)
+{
+	*counts = (struct transport_tls_counts){0};
+	if (transport_tls.counts)
+		transport_tls.counts(counts);
+}
+
+ssize_t transport_read(const struct transport *transport, int fd, void *bytes, size_t n)
+{
+	return transport->read ? transport->read(fd, bytes, n) : stream_read(fd, bytes, n);
+}
+
+int transport_write(const struct transport *transport, int fd, const void *bytes, size_t n)
+{
+	return transport->write ? transport->write(fd, bytes, n) : stream_write(fd, bytes, n);
+}
+
+void transport_drop(const struct transport *transport, int fd)
+{
+	if (transport->forget)
+		transport->forget(fd);
+	close(fd);
 }
 
 const struct transport *transport_named(const char *name)
@@ -89,6 +136,8 @@ int transport_dial(const char *address, const struct session_hello *hello,
 	*link = NULL;
 	if (!transport)
 		return -EINVAL;
+	if (!transport->dial)
+		return error_set(error, EOPNOTSUPP, "agent %.120s", address);
 	return transport->dial(
 		rest_of(address, transport), hello, welcome, deadline, link, error);
 }
@@ -107,7 +156,8 @@ int transport_describe(const char *address, uint16_t default_port,
 int transport_expand(const char *address, void (*add)(void *argument, const char *address),
 	void *argument, struct error *error)
 {
-	if (!scheme_length(address))
+	/* A certificate is for a name, so that must stay. */
+	if (!scheme_length(address) && !secure)
 		return native_expand(address, add, argument, error);
 	add(argument, address);
 	return 0;

@@ -5,8 +5,8 @@
  * what it receives.  A transport makes links; `fault` wraps another and breaks it by a plan.
  * transport/README.md says who owns what and who waits for whom.
  *
- * Addresses are strings: `native://HOST:PORT`, `loop://NAME`, and for fault plans
- * `fault+native://HOST:PORT?delay=200us&cut-after=3&truncate=40&stall-after=100`.
+ * Addresses are strings: `native://HOST:PORT`, `tls://HOST:PORT`, `loop://NAME`, and for fault
+ * plans `fault+native://HOST:PORT?delay=200us&cut-after=3&truncate=40&stall-after=100`.
  *
  * Links never block after they are made.  A caller sleeps in poll() on link_fds() until
  * link_wake_at() at the latest (a delaying link has bytes that no descriptor announces).
@@ -40,7 +40,7 @@ enum transport_end { TRANSPORT_CLIENT, TRANSPORT_AGENT };
 /* Where a dialed link goes, for more connections to it; the bytes are the transport's own. */
 struct transport_place {
 	const struct transport *transport; /* NULL: no more can be had */
-	_Alignas(8) unsigned char bytes[128];
+	_Alignas(8) unsigned char bytes[384];
 };
 
 /* Who is at the other end of a connection, as the kernel knows it and not as he says. */
@@ -78,6 +78,23 @@ struct transport_listening {
 struct transport_description {
 	char host[256]; /* whose HTTP port is the agent's */
 	uint16_t port;	/* as the address says, else as it was before */
+};
+
+/* What an end shows and believes (transport_secure): files with PEM, which are read again when
+ * they change. */
+#define TRANSPORT_PATH 1024
+struct transport_tls {
+	char cert[TRANSPORT_PATH]; /* with the chain; the client's may be "" */
+	char key[TRANSPORT_PATH];
+	char ca[TRANSPORT_PATH]; /* who signs for the other side; the agent's may be "" */
+	char name[256]; /* client: what the agent's certificate must name; "" = the host */
+	bool require;	/* agent: a client without a certificate is refused */
+};
+
+/* Handshakes of this process: whole ones, those that a ticket shortened, and those that came to
+ * nothing. */
+struct transport_tls_counts {
+	uint64_t full, resumed, failed;
 };
 
 struct link_ops {
@@ -151,6 +168,14 @@ struct transport {
 	 * Owns them once it returns 0. */
 	int (*link)(const int *fds, unsigned count, enum transport_end end, struct link **link,
 		struct error *error);
+	/* What is said on a connection before there is a link: as stream_read and stream_write,
+	 * which do it where these are NULL. -EPROTO: the peer is none of this transport's, and
+	 * was told so where that is possible. */
+	ssize_t (*read)(int fd, void *bytes, size_t n);
+	int (*write)(int fd, const void *bytes, size_t n);
+	/* FD, which is about to be closed or is another's now, is no connection any more. NULL:
+	 * there is nothing to forget. */
+	void (*forget)(int fd);
 	/* Front: passes connections, which stay the caller's, to the worker behind SOCKET
 	 * together with MESSAGE. 0; -EAGAIN where it has no room, or another -errno. */
 	int (*handoff)(
@@ -160,13 +185,32 @@ struct transport {
 	int (*open_stripe)(const struct transport_place *place,
 		const struct session_hello *hello, uint64_t deadline, unsigned *number,
 		struct link **stripe, struct error *error);
+	/* For transport_tls_counts. */
+	void (*counts)(struct transport_tls_counts *counts);
+	/* For transport_secure. */
+	int (*secure)(enum transport_end end, const struct transport_tls *settings,
+		struct error *error);
 	/* Whether ADDRESS is one: 0 and *description; or -EINVAL with *error. */
 	int (*describe)(const char *address, struct transport_description *description,
 		struct error *error);
 };
 
-/* By the address's scheme (none: native); NULL with *error naming what is known. */
+/* From now on this process, as END, goes over networks with TLS alone: an address without a
+ * scheme is a tls one, and a native one is an error. Any number of times; the files are read,
+ * and again when they change. 0, or -errno with *error naming the file. */
+int transport_secure(
+	enum transport_end end, const struct transport_tls *settings, struct error *error);
+
+/* All 0 where there is no TLS. Any thread. */
+void transport_tls_counts(struct transport_tls_counts *counts);
+
+/* By the address's scheme (none: native, or tls); NULL with *error naming what is known. */
 const struct transport *transport_find(const char *address, struct error *error);
+
+/* transport.read, write, and forget with a close behind it. */
+ssize_t transport_read(const struct transport *transport, int fd, void *bytes, size_t n);
+int transport_write(const struct transport *transport, int fd, const void *bytes, size_t n);
+void transport_drop(const struct transport *transport, int fd);
 
 /* By its name; NULL: there is none. */
 const struct transport *transport_named(const char *name);

@@ -25,6 +25,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "protocol/wire/status.h"
 
@@ -249,7 +250,7 @@ int front_main(const struct agent_config *config)
 	front.config = config;
 	front.started = time(NULL);
 	front.ledger.limit = config->memory_limit;
-	if (open_all(&front, &error)) {
+	if (listening_secure(config, &error) || open_all(&front, &error)) {
 		fprintf(stderr, "gpu-agent: front: %s\n", error.text);
 		return 1;
 	}

@@ -42,6 +42,7 @@ const char *refusal_name(enum refusal refusal)
 		[REFUSAL_NOT_READY] = "not_ready",
 		[REFUSAL_TIMEOUT] = "timeout",
 		[REFUSAL_FLOOD] = "flood",
+		[REFUSAL_TLS] = "tls",
 	};
 
 	return names[refusal];
@@ -61,9 +62,10 @@ static void count_refusal(
 	log_warn("hello.refused", "reason=%s peer=%s", refusal_name(refusal), peer->text);
 }
 
-bool hello_welcome(int fd, const struct session_welcome *welcome)
+bool hello_welcome(
+	const struct transport *transport, int fd, const struct session_welcome *welcome)
 {
-	return !stream_write(fd, welcome, sizeof(*welcome));
+	return !transport_write(transport, fd, welcome, sizeof(*welcome));
 }
 
 /* The slot is free again; returns the connection. */
@@ -76,7 +78,18 @@ static int release(struct front *front, struct hello_slot *slot)
 
 static void drop(struct front *front, struct hello_slot *slot)
 {
-	close(release(front, slot));
+	const struct transport *transport = slot->transport;
+
+	transport_drop(transport, release(front, slot));
+}
+
+/* Until the peer has read what was said last. */
+static void stay(struct hello_slot *slot)
+{
+	stream_finish(slot->watch.fd);
+	slot->lingering = true;
+	slot->got = 0;
+	slot->deadline = wait_now() + LINGER_NS;
 }
 
 /* All that we say, and the connection stays until the peer closed it: closing with its bytes
@@ -84,14 +97,11 @@ static void drop(struct front *front, struct hello_slot *slot)
 static void answer_last(
 	struct front *front, struct hello_slot *slot, const struct session_welcome *welcome)
 {
-	if (!hello_welcome(slot->watch.fd, welcome)) {
+	if (!hello_welcome(slot->transport, slot->watch.fd, welcome)) {
 		drop(front, slot);
 		return;
 	}
-	stream_finish(slot->watch.fd);
-	slot->lingering = true;
-	slot->got = 0;
-	slot->deadline = wait_now() + LINGER_NS;
+	stay(slot);
 }
 
 static void refuse(struct front *front, struct hello_slot *slot, enum refusal refusal,
@@ -197,7 +207,7 @@ static void decide(struct front *front, struct hello_slot *slot)
 	if (!status) {
 		release(front, slot);
 	} else if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
-		close(fd);
+		transport_drop(slot->transport, fd);
 		release(front, slot);
 	} else {
 		refuse(front, slot, refusal, status, text);
@@ -258,10 +268,15 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 		return;
 	}
 	do {
-		n = stream_read(watch->fd, (char *)&slot->hello + slot->got,
+		n = transport_read(slot->transport, watch->fd, (char *)&slot->hello + slot->got,
 			sizeof(slot->hello) - slot->got);
 		if (n == -EAGAIN)
 			return;
+		if (n == -EPROTO) {
+			count_refusal(front, REFUSAL_TLS, &slot->peer);
+			stay(slot);
+			return;
+		}
 		if (n <= 0) {
 			drop(front, slot);
 			return;
@@ -307,12 +322,12 @@ static void listener_ready(struct watch *watch, uint32_t mask)
 		if (fd < 0)
 			return;
 		slot = make_room(front, &peer);
+		slot->transport = front->transports[which];
 		if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
-			close(fd);
+			transport_drop(slot->transport, fd);
 			continue;
 		}
 		front->half_open++;
-		slot->transport = front->transports[which];
 		slot->roles = front->config->listening.at[which].roles;
 		slot->lingering = false;
 		slot->got = 0;

@@ -35,6 +35,7 @@ enum refusal {
 	REFUSAL_NOT_READY,
 	REFUSAL_TIMEOUT, /* no whole HELLO in time */
 	REFUSAL_FLOOD,	 /* too many half-open connections */
+	REFUSAL_TLS,	 /* no TLS, or none that is accepted */
 	REFUSALS
 };
 const char *refusal_name(enum refusal refusal);
@@ -63,6 +64,7 @@ int hello_open(struct front *front, struct error *error);
 void hello_close(struct front *front);
 uint64_t hello_tick(struct front *front, uint64_t now); /* the next deadline */
 /* Sends a WELCOME; false where the connection did not take it. */
-bool hello_welcome(int fd, const struct session_welcome *welcome);
+bool hello_welcome(
+	const struct transport *transport, int fd, const struct session_welcome *welcome);
 
 #endif

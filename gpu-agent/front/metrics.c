@@ -122,6 +122,20 @@ static void print_sessions(FILE *out, const struct front *front)
 		"Connections that have not said who they are.", front->half_open);
 }
 
+static void print_tls(FILE *out)
+{
+	struct transport_tls_counts counts;
+
+	transport_tls_counts(&counts);
+	head(out, "vcuda_agent_tls_handshakes_total", "counter",
+		"TLS handshakes: whole, shortened by a ticket, refused.");
+	fprintf(out,
+		"vcuda_agent_tls_handshakes_total{kind=\"full\"} %" PRIu64 "\n"
+		"vcuda_agent_tls_handshakes_total{kind=\"resumed\"} %" PRIu64 "\n"
+		"vcuda_agent_tls_handshakes_total{kind=\"refused\"} %" PRIu64 "\n",
+		counts.full, counts.resumed, counts.failed);
+}
+
 static void print_workers(FILE *out, const struct front *front)
 {
 	const struct counters *c = &front->counters;
@@ -423,6 +437,7 @@ char *metrics_text(const struct front *front)
 	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
 		front->config->insecure);
 	print_sessions(out, front);
+	print_tls(out);
 	print_workers(out, front);
 	print_traffic(out, &front->counters.totals);
 	print_memory(out, front);

@@ -53,7 +53,7 @@ int session_open_table(struct front *front, struct error *error)
 static void close_joined(struct session *session)
 {
 	while (session->joined_count)
-		close(session->joined[--session->joined_count]);
+		transport_drop(session->transport, session->joined[--session->joined_count]);
 }
 
 static void set_free(struct front *front, struct session *session)
@@ -62,7 +62,7 @@ static void set_free(struct front *front, struct session *session)
 	int fd = events_forget(&front->events, &session->commands);
 
 	if (fd >= 0)
-		close(fd);
+		transport_drop(session->transport, fd);
 	close_joined(session);
 	memcpy(late->id, session->id, sizeof(late->id));
 	memcpy(late->secret, session->secret, sizeof(late->secret));
@@ -224,6 +224,9 @@ static void hand_over(struct front *front, struct session *session)
 	memcpy(fds + 1, session->joined, session->joined_count * sizeof(fds[0]));
 	ret = pool_hand_over(front, session, fds, count);
 	close_joined(session);
+	/* What stays is only watched. */
+	if (session->transport->forget)
+		session->transport->forget(fds[0]);
 	if (ret || events_watch(
 			   &front->events, &session->commands, fds[0], EPOLLRDHUP, client_gone))
 		close(fds[0]);
@@ -273,9 +276,9 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 			"more GPUs are asked for than the %u "
 			"that this agent has",
 			front->ledger.device_count);
-		hello_welcome(session->commands.fd, &welcome);
+		hello_welcome(session->transport, session->commands.fd, &welcome);
 		give_up(front, session, welcome.text);
-	} else if (!hello_welcome(session->commands.fd, &welcome)) {
+	} else if (!hello_welcome(session->transport, session->commands.fd, &welcome)) {
 		give_up(front, session, "the client does not take its WELCOME");
 	} else {
 		metrics_wait(front, wait_now() - session->begun);
@@ -299,7 +302,7 @@ void session_refuse_waiting(struct front *front, const char *text)
 		if (session->state != SESSION_WAITING)
 			continue;
 		front->counters.refused[REFUSAL_NOT_READY]++;
-		hello_welcome(session->commands.fd, &welcome);
+		hello_welcome(session->transport, session->commands.fd, &welcome);
 		quota_close_account(front, session);
 		set_free(front, session);
 	}
@@ -362,7 +365,7 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 	welcome.features = session->features;
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
 	*refusal = REFUSAL_NOT_READY;
-	if (!hello_welcome(fd, &welcome)) {
+	if (!hello_welcome(session->transport, fd, &welcome)) {
 		snprintf(text, 192, "the client does not take its WELCOME");
 		give_up(front, session, text);
 		return STATUS_NOT_READY;
@@ -404,8 +407,9 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 		return STATUS_NOT_READY;
 	}
 	session->stripes++;
-	hello_welcome(fd, &welcome); /* who does not take it does not use the stripe either */
-	close(fd);
+	/* Who does not take it does not use the stripe either. */
+	hello_welcome(session->transport, fd, &welcome);
+	transport_drop(session->transport, fd);
 	return 0;
 }
 
@@ -485,7 +489,7 @@ uint64_t session_tick(struct front *front, uint64_t now)
 				"log "
 				"says more",
 				front->config->start_timeout_ms);
-			hello_welcome(session->commands.fd, &late);
+			hello_welcome(session->transport, session->commands.fd, &late);
 		}
 		give_up(front, session,
 			session->state == SESSION_WAITING ? "no worker in time"

@@ -33,11 +33,23 @@ static int http_host(const char *addresses, char host[256], struct error *error)
 	return 0;
 }
 
+int listening_secure(const struct agent_config *config, struct error *error)
+{
+	const struct transport_tls *tls = &config->tls;
+
+	if (!tls->cert[0] && !tls->key[0] && !tls->ca[0] && !tls->require)
+		return 0;
+	return transport_secure(TRANSPORT_AGENT, tls, error);
+}
+
 int listening_check(const struct agent_config *config, struct error *error)
 {
 	char host[256];
-	int ret = transport_check_listen(config->address, error);
+	int ret = listening_secure(config, error);
 
+	if (ret < 0)
+		return ret;
+	ret = transport_check_listen(config->address, error);
 	if (ret < 0)
 		return error_wrap(error, ret, "listen");
 	ret = http_host(config->http_address, host, error);
@@ -47,8 +59,10 @@ int listening_check(const struct agent_config *config, struct error *error)
 int listening_open(struct agent_config *config, int *http, struct error *error)
 {
 	char host[256];
-	int ret = http_host(config->http_address, host, error);
+	int ret = listening_secure(config, error);
 
+	if (!ret)
+		ret = http_host(config->http_address, host, error);
 	if (ret < 0)
 		return ret;
 	config->listening = (struct transport_listening){

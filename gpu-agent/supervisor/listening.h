@@ -8,6 +8,8 @@
 
 #include "gpu-agent/agent.h"
 
+/* TLS where it is configured: no plain connection from then on. 0, or -errno with *error. */
+int listening_secure(const struct agent_config *config, struct error *error);
 /* Whether listening_open could be tried: for --check-config, which opens nothing. 0, or -errno
  * with *error naming the key. */
 int listening_check(const struct agent_config *config, struct error *error);

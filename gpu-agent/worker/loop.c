@@ -421,7 +421,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 {
 	struct pollfd fds[5] = {0};
 	struct timespec timeout = {.tv_sec = 1};
-	uint64_t wake = link_wake_at(w->link), now = wait_now();
+	uint64_t wake = UINT64_MAX, now = wait_now();
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
 		   w->in.count || stripes_busy(w) || w->mirror.tag >= 0;
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
@@ -435,6 +435,8 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
 	else if (stripe)
 		fds[0] = (struct pollfd){.fd = stripe->wake, .events = POLLIN};
+	else
+		wake = link_wake_at(w->link);
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
 	fds[3].fd = w->callbacks.wake;

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
@@ -109,20 +110,21 @@ static int stripe_start(struct worker *w, struct stripe *stripe)
 	return -ret;
 }
 
-void stripe_open(struct worker *w, uint32_t number, int fd)
+void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS])
 {
+	unsigned count = descriptors_count(fds, TRANSPORT_FDS);
 	struct error error = {0};
 	struct stripe *stripe;
 	int ret;
 
-	if (fd < 0 || !number || number > SESSION_STRIPES || w->stripes[number]) {
-		log_error("lane.refused", "lane=%u fd=%d", number, fd);
-		if (fd >= 0)
-			close(fd);
+	if (!count || !number || number > SESSION_STRIPES || w->stripes[number]) {
+		log_error("lane.refused", "lane=%u fds=%u", number, count);
+		while (count)
+			close(fds[--count]);
 		return;
 	}
 	stripe = calloc(1, sizeof(*stripe));
-	ret = stripe ? w->transport->link(&fd, 1, TRANSPORT_AGENT, &stripe->link, &error)
+	ret = stripe ? w->transport->link(fds, count, TRANSPORT_AGENT, &stripe->link, &error)
 		     : -ENOMEM;
 	if (!ret)
 		ret = stripe_start(w, stripe);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/worker/staging.h"
+#include "transport/transport.h"
 
 struct cuda_driver;
 struct link;
@@ -39,8 +40,9 @@ struct stripe {
 	} slots[STRIPE_SLOTS];
 };
 
-/* Owns the connection from then on; ends the session where it cannot. */
-void stripe_open(struct worker *w, uint32_t number, int fd);
+/* Owns the connection, as it was handed over, from then on; ends the session where it cannot.
+ */
+void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]);
 /* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
  * not there yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another
  * length. */

@@ -354,7 +354,6 @@ static int worker_session(struct worker *w, struct handoff *message)
 {
 	struct error error = {0};
 	int fds[TRANSPORT_FDS];
-	unsigned count = 0;
 
 	for (;;) {
 		ssize_t n = descriptors_receive(
@@ -371,10 +370,8 @@ static int worker_session(struct worker *w, struct handoff *message)
 	compiled_wait(w->config);
 	message->text[sizeof(message->text) - 1] = 0;
 	w->transport = transport_named(message->text);
-	while (count < TRANSPORT_FDS && fds[count] >= 0)
-		count++;
-	if (!w->transport ||
-		w->transport->link(fds, count, TRANSPORT_AGENT, &w->link, &error)) {
+	if (!w->transport || w->transport->link(fds, descriptors_count(fds, TRANSPORT_FDS),
+				     TRANSPORT_AGENT, &w->link, &error)) {
 		log_error("session.adopt", "error=\"%s\"",
 			w->transport ? error.text : "no such transport");
 		return -1;
@@ -390,14 +387,15 @@ static int worker_session(struct worker *w, struct handoff *message)
 void worker_control(struct worker *w)
 {
 	static struct handoff message;
-	int fd;
+	int fds[TRANSPORT_FDS], fd;
 	ssize_t n = descriptors_receive(
-		w->handoff, &message, sizeof(message), &fd, 1, MSG_DONTWAIT);
+		w->handoff, &message, sizeof(message), fds, TRANSPORT_FDS, MSG_DONTWAIT);
 
 	if (!n || (n < 0 && n != -EAGAIN && n != -EINTR)) {
 		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
 		return;
 	}
+	fd = fds[0];
 	if (n != sizeof(message) || message.version != HANDOFF_VERSION)
 		return;
 	if (message.what == HANDOFF_GRANT)
@@ -406,7 +404,7 @@ void worker_control(struct worker *w)
 		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
 			w->devices[i].others = message.devices[i].others;
 	else if (message.what == HANDOFF_STRIPE)
-		stripe_open(w, message.device, fd);
+		stripe_open(w, message.device, fds);
 	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
 		ipc_answer(w, &message, fd);
 	else if (message.what == HANDOFF_STOP)
