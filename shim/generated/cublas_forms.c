@@ -69,3 +69,981 @@ cublasStatus_t hand_cublasGetMatrixAsync(int64_t rows, int64_t cols, int64_t ele
 {
 	return cublas_copy_matrix(TO_HOST, rows, cols, elemSize, A, lda, B, ldb, true, stream);
 }
+
+cublasStatus_t hand_cublasAlloc(int n, int elemSize, void **devicePtr)
+{
+	return cublas_legacy_alloc(n, elemSize, devicePtr);
+}
+
+void hand_cublasCaxpy(int n, cuComplex alpha, const cuComplex *x, int incx, cuComplex *y,
+		int incy)
+{
+	return LEGACY(cublasCaxpy_v2, n, &alpha, x, incx, y, incy);
+}
+
+void hand_cublasCcopy(int n, const cuComplex *x, int incx, cuComplex *y, int incy)
+{
+	return LEGACY(cublasCcopy_v2, n, x, incx, y, incy);
+}
+
+cuComplex hand_cublasCdotc(int n, const cuComplex *x, int incx, const cuComplex *y, int incy)
+{
+	return LEGACY_C(cublasCdotc_v2, n, x, incx, y, incy);
+}
+
+cuComplex hand_cublasCdotu(int n, const cuComplex *x, int incx, const cuComplex *y, int incy)
+{
+	return LEGACY_C(cublasCdotu_v2, n, x, incx, y, incy);
+}
+
+void hand_cublasCgbmv(char trans, int m, int n, int kl, int ku, cuComplex alpha,
+		const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta,
+		cuComplex *y, int incy)
+{
+	return LEGACY(cublasCgbmv_v2, cublas_operation(trans), m, n, kl, ku, &alpha, A, lda, x,
+		incx, &beta, y, incy);
+}
+
+void hand_cublasCgemm(char transa, char transb, int m, int n, int k, cuComplex alpha,
+		const cuComplex *A, int lda, const cuComplex *B, int ldb, cuComplex beta,
+		cuComplex *C, int ldc)
+{
+	return LEGACY(cublasCgemm_v2, cublas_operation(transa), cublas_operation(transb), m, n,
+		k, &alpha, A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasCgemv(char trans, int m, int n, cuComplex alpha, const cuComplex *A, int lda,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy)
+{
+	return LEGACY(cublasCgemv_v2, cublas_operation(trans), m, n, &alpha, A, lda, x, incx,
+		&beta, y, incy);
+}
+
+void hand_cublasCgerc(int m, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *A, int lda)
+{
+	return LEGACY(cublasCgerc_v2, m, n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasCgeru(int m, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *A, int lda)
+{
+	return LEGACY(cublasCgeru_v2, m, n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasChbmv(char uplo, int n, int k, cuComplex alpha, const cuComplex *A, int lda,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy)
+{
+	return LEGACY(cublasChbmv_v2, cublas_fill(uplo), n, k, &alpha, A, lda, x, incx, &beta,
+		y, incy);
+}
+
+void hand_cublasChemm(char side, char uplo, int m, int n, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C, int ldc)
+{
+	return LEGACY(cublasChemm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A,
+		lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasChemv(char uplo, int n, cuComplex alpha, const cuComplex *A, int lda,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy)
+{
+	return LEGACY(cublasChemv_v2, cublas_fill(uplo), n, &alpha, A, lda, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasCher(char uplo, int n, float alpha, const cuComplex *x, int incx, cuComplex *A,
+		int lda)
+{
+	return LEGACY(cublasCher_v2, cublas_fill(uplo), n, &alpha, x, incx, A, lda);
+}
+
+void hand_cublasCher2(char uplo, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *A, int lda)
+{
+	return LEGACY(cublasCher2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasCher2k(char uplo, char trans, int n, int k, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, float beta, cuComplex *C, int ldc)
+{
+	return LEGACY(cublasCher2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasCherk(char uplo, char trans, int n, int k, float alpha, const cuComplex *A,
+		int lda, float beta, cuComplex *C, int ldc)
+{
+	return LEGACY(cublasCherk_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, &beta, C, ldc);
+}
+
+void hand_cublasChpmv(char uplo, int n, cuComplex alpha, const cuComplex *AP,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy)
+{
+	return LEGACY(cublasChpmv_v2, cublas_fill(uplo), n, &alpha, AP, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasChpr(char uplo, int n, float alpha, const cuComplex *x, int incx, cuComplex *AP)
+{
+	return LEGACY(cublasChpr_v2, cublas_fill(uplo), n, &alpha, x, incx, AP);
+}
+
+void hand_cublasChpr2(char uplo, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *AP)
+{
+	return LEGACY(cublasChpr2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, AP);
+}
+
+void hand_cublasCrot(int n, cuComplex *x, int incx, cuComplex *y, int incy, float c,
+		cuComplex s)
+{
+	return LEGACY(cublasCrot_v2, n, x, incx, y, incy, &c, &s);
+}
+
+void hand_cublasCrotg(cuComplex *ca, cuComplex cb, float *sc, cuComplex *cs)
+{
+	return LEGACY(cublasCrotg_v2, ca, &cb, sc, cs);
+}
+
+void hand_cublasCscal(int n, cuComplex alpha, cuComplex *x, int incx)
+{
+	return LEGACY(cublasCscal_v2, n, &alpha, x, incx);
+}
+
+void hand_cublasCsrot(int n, cuComplex *x, int incx, cuComplex *y, int incy, float c, float s)
+{
+	return LEGACY(cublasCsrot_v2, n, x, incx, y, incy, &c, &s);
+}
+
+void hand_cublasCsscal(int n, float alpha, cuComplex *x, int incx)
+{
+	return LEGACY(cublasCsscal_v2, n, &alpha, x, incx);
+}
+
+void hand_cublasCswap(int n, cuComplex *x, int incx, cuComplex *y, int incy)
+{
+	return LEGACY(cublasCswap_v2, n, x, incx, y, incy);
+}
+
+void hand_cublasCsymm(char side, char uplo, int m, int n, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C, int ldc)
+{
+	return LEGACY(cublasCsymm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A,
+		lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasCsyr2k(char uplo, char trans, int n, int k, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C, int ldc)
+{
+	return LEGACY(cublasCsyr2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasCsyrk(char uplo, char trans, int n, int k, cuComplex alpha, const cuComplex *A,
+		int lda, cuComplex beta, cuComplex *C, int ldc)
+{
+	return LEGACY(cublasCsyrk_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, &beta, C, ldc);
+}
+
+void hand_cublasCtbmv(char uplo, char trans, char diag, int n, int k, const cuComplex *A,
+		int lda, cuComplex *x, int incx)
+{
+	return LEGACY(cublasCtbmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasCtbsv(char uplo, char trans, char diag, int n, int k, const cuComplex *A,
+		int lda, cuComplex *x, int incx)
+{
+	return LEGACY(cublasCtbsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasCtpmv(char uplo, char trans, char diag, int n, const cuComplex *AP,
+		cuComplex *x, int incx)
+{
+	return LEGACY(cublasCtpmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasCtpsv(char uplo, char trans, char diag, int n, const cuComplex *AP,
+		cuComplex *x, int incx)
+{
+	return LEGACY(cublasCtpsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasCtrmm(char side, char uplo, char transa, char diag, int m, int n,
+		cuComplex alpha, const cuComplex *A, int lda, cuComplex *B, int ldb)
+{
+	return LEGACY(cublasCtrmm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb, B,
+		ldb);
+}
+
+void hand_cublasCtrmv(char uplo, char trans, char diag, int n, const cuComplex *A, int lda,
+		cuComplex *x, int incx)
+{
+	return LEGACY(cublasCtrmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}
+
+void hand_cublasCtrsm(char side, char uplo, char transa, char diag, int m, int n,
+		cuComplex alpha, const cuComplex *A, int lda, cuComplex *B, int ldb)
+{
+	return LEGACY(cublasCtrsm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb);
+}
+
+void hand_cublasCtrsv(char uplo, char trans, char diag, int n, const cuComplex *A, int lda,
+		cuComplex *x, int incx)
+{
+	return LEGACY(cublasCtrsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}
+
+double hand_cublasDasum(int n, const double *x, int incx)
+{
+	return LEGACY_D(cublasDasum_v2, n, x, incx);
+}
+
+void hand_cublasDaxpy(int n, double alpha, const double *x, int incx, double *y, int incy)
+{
+	return LEGACY(cublasDaxpy_v2, n, &alpha, x, incx, y, incy);
+}
+
+void hand_cublasDcopy(int n, const double *x, int incx, double *y, int incy)
+{
+	return LEGACY(cublasDcopy_v2, n, x, incx, y, incy);
+}
+
+double hand_cublasDdot(int n, const double *x, int incx, const double *y, int incy)
+{
+	return LEGACY_D(cublasDdot_v2, n, x, incx, y, incy);
+}
+
+void hand_cublasDgbmv(char trans, int m, int n, int kl, int ku, double alpha, const double *A,
+		int lda, const double *x, int incx, double beta, double *y, int incy)
+{
+	return LEGACY(cublasDgbmv_v2, cublas_operation(trans), m, n, kl, ku, &alpha, A, lda, x,
+		incx, &beta, y, incy);
+}
+
+void hand_cublasDgemm(char transa, char transb, int m, int n, int k, double alpha,
+		const double *A, int lda, const double *B, int ldb, double beta, double *C,
+		int ldc)
+{
+	return LEGACY(cublasDgemm_v2, cublas_operation(transa), cublas_operation(transb), m, n,
+		k, &alpha, A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasDgemv(char trans, int m, int n, double alpha, const double *A, int lda,
+		const double *x, int incx, double beta, double *y, int incy)
+{
+	return LEGACY(cublasDgemv_v2, cublas_operation(trans), m, n, &alpha, A, lda, x, incx,
+		&beta, y, incy);
+}
+
+void hand_cublasDger(int m, int n, double alpha, const double *x, int incx, const double *y,
+		int incy, double *A, int lda)
+{
+	return LEGACY(cublasDger_v2, m, n, &alpha, x, incx, y, incy, A, lda);
+}
+
+double hand_cublasDnrm2(int n, const double *x, int incx)
+{
+	return LEGACY_D(cublasDnrm2_v2, n, x, incx);
+}
+
+void hand_cublasDrot(int n, double *x, int incx, double *y, int incy, double sc, double ss)
+{
+	return LEGACY(cublasDrot_v2, n, x, incx, y, incy, &sc, &ss);
+}
+
+void hand_cublasDrotg(double *sa, double *sb, double *sc, double *ss)
+{
+	return LEGACY(cublasDrotg_v2, sa, sb, sc, ss);
+}
+
+void hand_cublasDrotm(int n, double *x, int incx, double *y, int incy, const double *sparam)
+{
+	return LEGACY(cublasDrotm_v2, n, x, incx, y, incy, sparam);
+}
+
+void hand_cublasDrotmg(double *sd1, double *sd2, double *sx1, const double *sy1, double *sparam)
+{
+	return LEGACY(cublasDrotmg_v2, sd1, sd2, sx1, sy1, sparam);
+}
+
+void hand_cublasDsbmv(char uplo, int n, int k, double alpha, const double *A, int lda,
+		const double *x, int incx, double beta, double *y, int incy)
+{
+	return LEGACY(cublasDsbmv_v2, cublas_fill(uplo), n, k, &alpha, A, lda, x, incx, &beta,
+		y, incy);
+}
+
+void hand_cublasDscal(int n, double alpha, double *x, int incx)
+{
+	return LEGACY(cublasDscal_v2, n, &alpha, x, incx);
+}
+
+void hand_cublasDspmv(char uplo, int n, double alpha, const double *AP, const double *x,
+		int incx, double beta, double *y, int incy)
+{
+	return LEGACY(cublasDspmv_v2, cublas_fill(uplo), n, &alpha, AP, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasDspr(char uplo, int n, double alpha, const double *x, int incx, double *AP)
+{
+	return LEGACY(cublasDspr_v2, cublas_fill(uplo), n, &alpha, x, incx, AP);
+}
+
+void hand_cublasDspr2(char uplo, int n, double alpha, const double *x, int incx,
+		const double *y, int incy, double *AP)
+{
+	return LEGACY(cublasDspr2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, AP);
+}
+
+void hand_cublasDswap(int n, double *x, int incx, double *y, int incy)
+{
+	return LEGACY(cublasDswap_v2, n, x, incx, y, incy);
+}
+
+void hand_cublasDsymm(char side, char uplo, int m, int n, double alpha, const double *A,
+		int lda, const double *B, int ldb, double beta, double *C, int ldc)
+{
+	return LEGACY(cublasDsymm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A,
+		lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasDsymv(char uplo, int n, double alpha, const double *A, int lda, const double *x,
+		int incx, double beta, double *y, int incy)
+{
+	return LEGACY(cublasDsymv_v2, cublas_fill(uplo), n, &alpha, A, lda, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasDsyr(char uplo, int n, double alpha, const double *x, int incx, double *A,
+		int lda)
+{
+	return LEGACY(cublasDsyr_v2, cublas_fill(uplo), n, &alpha, x, incx, A, lda);
+}
+
+void hand_cublasDsyr2(char uplo, int n, double alpha, const double *x, int incx,
+		const double *y, int incy, double *A, int lda)
+{
+	return LEGACY(cublasDsyr2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasDsyr2k(char uplo, char trans, int n, int k, double alpha, const double *A,
+		int lda, const double *B, int ldb, double beta, double *C, int ldc)
+{
+	return LEGACY(cublasDsyr2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasDsyrk(char uplo, char trans, int n, int k, double alpha, const double *A,
+		int lda, double beta, double *C, int ldc)
+{
+	return LEGACY(cublasDsyrk_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, &beta, C, ldc);
+}
+
+void hand_cublasDtbmv(char uplo, char trans, char diag, int n, int k, const double *A, int lda,
+		double *x, int incx)
+{
+	return LEGACY(cublasDtbmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasDtbsv(char uplo, char trans, char diag, int n, int k, const double *A, int lda,
+		double *x, int incx)
+{
+	return LEGACY(cublasDtbsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasDtpmv(char uplo, char trans, char diag, int n, const double *AP, double *x,
+		int incx)
+{
+	return LEGACY(cublasDtpmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasDtpsv(char uplo, char trans, char diag, int n, const double *AP, double *x,
+		int incx)
+{
+	return LEGACY(cublasDtpsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasDtrmm(char side, char uplo, char transa, char diag, int m, int n, double alpha,
+		const double *A, int lda, double *B, int ldb)
+{
+	return LEGACY(cublasDtrmm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb, B,
+		ldb);
+}
+
+void hand_cublasDtrmv(char uplo, char trans, char diag, int n, const double *A, int lda,
+		double *x, int incx)
+{
+	return LEGACY(cublasDtrmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}
+
+void hand_cublasDtrsm(char side, char uplo, char transa, char diag, int m, int n, double alpha,
+		const double *A, int lda, double *B, int ldb)
+{
+	return LEGACY(cublasDtrsm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb);
+}
+
+void hand_cublasDtrsv(char uplo, char trans, char diag, int n, const double *A, int lda,
+		double *x, int incx)
+{
+	return LEGACY(cublasDtrsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}
+
+double hand_cublasDzasum(int n, const cuDoubleComplex *x, int incx)
+{
+	return LEGACY_D(cublasDzasum_v2, n, x, incx);
+}
+
+double hand_cublasDznrm2(int n, const cuDoubleComplex *x, int incx)
+{
+	return LEGACY_D(cublasDznrm2_v2, n, x, incx);
+}
+
+cublasStatus_t hand_cublasFree(void *devicePtr)
+{
+	return cublas_legacy_free(devicePtr);
+}
+
+cublasStatus_t hand_cublasGetError(void)
+{
+	return cublas_legacy_error();
+}
+
+cublasStatus_t hand_cublasGetVersion(int *version)
+{
+	return hand_cublasGetVersion_v2(cublas_legacy(), version);
+}
+
+int hand_cublasIcamax(int n, const cuComplex *x, int incx)
+{
+	return LEGACY_I(cublasIcamax_v2, n, x, incx);
+}
+
+int hand_cublasIcamin(int n, const cuComplex *x, int incx)
+{
+	return LEGACY_I(cublasIcamin_v2, n, x, incx);
+}
+
+int hand_cublasIdamax(int n, const double *x, int incx)
+{
+	return LEGACY_I(cublasIdamax_v2, n, x, incx);
+}
+
+int hand_cublasIdamin(int n, const double *x, int incx)
+{
+	return LEGACY_I(cublasIdamin_v2, n, x, incx);
+}
+
+cublasStatus_t hand_cublasInit(void)
+{
+	return cublas_legacy_init();
+}
+
+int hand_cublasIsamax(int n, const float *x, int incx)
+{
+	return LEGACY_I(cublasIsamax_v2, n, x, incx);
+}
+
+int hand_cublasIsamin(int n, const float *x, int incx)
+{
+	return LEGACY_I(cublasIsamin_v2, n, x, incx);
+}
+
+int hand_cublasIzamax(int n, const cuDoubleComplex *x, int incx)
+{
+	return LEGACY_I(cublasIzamax_v2, n, x, incx);
+}
+
+int hand_cublasIzamin(int n, const cuDoubleComplex *x, int incx)
+{
+	return LEGACY_I(cublasIzamin_v2, n, x, incx);
+}
+
+float hand_cublasSasum(int n, const float *x, int incx)
+{
+	return LEGACY_S(cublasSasum_v2, n, x, incx);
+}
+
+void hand_cublasSaxpy(int n, float alpha, const float *x, int incx, float *y, int incy)
+{
+	return LEGACY(cublasSaxpy_v2, n, &alpha, x, incx, y, incy);
+}
+
+float hand_cublasScasum(int n, const cuComplex *x, int incx)
+{
+	return LEGACY_S(cublasScasum_v2, n, x, incx);
+}
+
+float hand_cublasScnrm2(int n, const cuComplex *x, int incx)
+{
+	return LEGACY_S(cublasScnrm2_v2, n, x, incx);
+}
+
+void hand_cublasScopy(int n, const float *x, int incx, float *y, int incy)
+{
+	return LEGACY(cublasScopy_v2, n, x, incx, y, incy);
+}
+
+float hand_cublasSdot(int n, const float *x, int incx, const float *y, int incy)
+{
+	return LEGACY_S(cublasSdot_v2, n, x, incx, y, incy);
+}
+
+cublasStatus_t hand_cublasSetKernelStream(cudaStream_t stream)
+{
+	return cublas_legacy_stream(stream);
+}
+
+void hand_cublasSgbmv(char trans, int m, int n, int kl, int ku, float alpha, const float *A,
+		int lda, const float *x, int incx, float beta, float *y, int incy)
+{
+	return LEGACY(cublasSgbmv_v2, cublas_operation(trans), m, n, kl, ku, &alpha, A, lda, x,
+		incx, &beta, y, incy);
+}
+
+void hand_cublasSgemm(char transa, char transb, int m, int n, int k, float alpha,
+		const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc)
+{
+	return LEGACY(cublasSgemm_v2, cublas_operation(transa), cublas_operation(transb), m, n,
+		k, &alpha, A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasSgemv(char trans, int m, int n, float alpha, const float *A, int lda,
+		const float *x, int incx, float beta, float *y, int incy)
+{
+	return LEGACY(cublasSgemv_v2, cublas_operation(trans), m, n, &alpha, A, lda, x, incx,
+		&beta, y, incy);
+}
+
+void hand_cublasSger(int m, int n, float alpha, const float *x, int incx, const float *y,
+		int incy, float *A, int lda)
+{
+	return LEGACY(cublasSger_v2, m, n, &alpha, x, incx, y, incy, A, lda);
+}
+
+cublasStatus_t hand_cublasShutdown(void)
+{
+	return cublas_legacy_shutdown();
+}
+
+float hand_cublasSnrm2(int n, const float *x, int incx)
+{
+	return LEGACY_S(cublasSnrm2_v2, n, x, incx);
+}
+
+void hand_cublasSrot(int n, float *x, int incx, float *y, int incy, float sc, float ss)
+{
+	return LEGACY(cublasSrot_v2, n, x, incx, y, incy, &sc, &ss);
+}
+
+void hand_cublasSrotg(float *sa, float *sb, float *sc, float *ss)
+{
+	return LEGACY(cublasSrotg_v2, sa, sb, sc, ss);
+}
+
+void hand_cublasSrotm(int n, float *x, int incx, float *y, int incy, const float *sparam)
+{
+	return LEGACY(cublasSrotm_v2, n, x, incx, y, incy, sparam);
+}
+
+void hand_cublasSrotmg(float *sd1, float *sd2, float *sx1, const float *sy1, float *sparam)
+{
+	return LEGACY(cublasSrotmg_v2, sd1, sd2, sx1, sy1, sparam);
+}
+
+void hand_cublasSsbmv(char uplo, int n, int k, float alpha, const float *A, int lda,
+		const float *x, int incx, float beta, float *y, int incy)
+{
+	return LEGACY(cublasSsbmv_v2, cublas_fill(uplo), n, k, &alpha, A, lda, x, incx, &beta,
+		y, incy);
+}
+
+void hand_cublasSscal(int n, float alpha, float *x, int incx)
+{
+	return LEGACY(cublasSscal_v2, n, &alpha, x, incx);
+}
+
+void hand_cublasSspmv(char uplo, int n, float alpha, const float *AP, const float *x, int incx,
+		float beta, float *y, int incy)
+{
+	return LEGACY(cublasSspmv_v2, cublas_fill(uplo), n, &alpha, AP, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasSspr(char uplo, int n, float alpha, const float *x, int incx, float *AP)
+{
+	return LEGACY(cublasSspr_v2, cublas_fill(uplo), n, &alpha, x, incx, AP);
+}
+
+void hand_cublasSspr2(char uplo, int n, float alpha, const float *x, int incx, const float *y,
+		int incy, float *AP)
+{
+	return LEGACY(cublasSspr2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, AP);
+}
+
+void hand_cublasSswap(int n, float *x, int incx, float *y, int incy)
+{
+	return LEGACY(cublasSswap_v2, n, x, incx, y, incy);
+}
+
+void hand_cublasSsymm(char side, char uplo, int m, int n, float alpha, const float *A, int lda,
+		const float *B, int ldb, float beta, float *C, int ldc)
+{
+	return LEGACY(cublasSsymm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A,
+		lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasSsymv(char uplo, int n, float alpha, const float *A, int lda, const float *x,
+		int incx, float beta, float *y, int incy)
+{
+	return LEGACY(cublasSsymv_v2, cublas_fill(uplo), n, &alpha, A, lda, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasSsyr(char uplo, int n, float alpha, const float *x, int incx, float *A, int lda)
+{
+	return LEGACY(cublasSsyr_v2, cublas_fill(uplo), n, &alpha, x, incx, A, lda);
+}
+
+void hand_cublasSsyr2(char uplo, int n, float alpha, const float *x, int incx, const float *y,
+		int incy, float *A, int lda)
+{
+	return LEGACY(cublasSsyr2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasSsyr2k(char uplo, char trans, int n, int k, float alpha, const float *A,
+		int lda, const float *B, int ldb, float beta, float *C, int ldc)
+{
+	return LEGACY(cublasSsyr2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasSsyrk(char uplo, char trans, int n, int k, float alpha, const float *A, int lda,
+		float beta, float *C, int ldc)
+{
+	return LEGACY(cublasSsyrk_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, &beta, C, ldc);
+}
+
+void hand_cublasStbmv(char uplo, char trans, char diag, int n, int k, const float *A, int lda,
+		float *x, int incx)
+{
+	return LEGACY(cublasStbmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasStbsv(char uplo, char trans, char diag, int n, int k, const float *A, int lda,
+		float *x, int incx)
+{
+	return LEGACY(cublasStbsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasStpmv(char uplo, char trans, char diag, int n, const float *AP, float *x,
+		int incx)
+{
+	return LEGACY(cublasStpmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasStpsv(char uplo, char trans, char diag, int n, const float *AP, float *x,
+		int incx)
+{
+	return LEGACY(cublasStpsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasStrmm(char side, char uplo, char transa, char diag, int m, int n, float alpha,
+		const float *A, int lda, float *B, int ldb)
+{
+	return LEGACY(cublasStrmm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb, B,
+		ldb);
+}
+
+void hand_cublasStrmv(char uplo, char trans, char diag, int n, const float *A, int lda,
+		float *x, int incx)
+{
+	return LEGACY(cublasStrmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}
+
+void hand_cublasStrsm(char side, char uplo, char transa, char diag, int m, int n, float alpha,
+		const float *A, int lda, float *B, int ldb)
+{
+	return LEGACY(cublasStrsm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb);
+}
+
+void hand_cublasStrsv(char uplo, char trans, char diag, int n, const float *A, int lda,
+		float *x, int incx)
+{
+	return LEGACY(cublasStrsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}
+
+void hand_cublasZaxpy(int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex *y, int incy)
+{
+	return LEGACY(cublasZaxpy_v2, n, &alpha, x, incx, y, incy);
+}
+
+void hand_cublasZcopy(int n, const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
+{
+	return LEGACY(cublasZcopy_v2, n, x, incx, y, incy);
+}
+
+cuDoubleComplex hand_cublasZdotc(int n, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy)
+{
+	return LEGACY_Z(cublasZdotc_v2, n, x, incx, y, incy);
+}
+
+cuDoubleComplex hand_cublasZdotu(int n, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy)
+{
+	return LEGACY_Z(cublasZdotu_v2, n, x, incx, y, incy);
+}
+
+void hand_cublasZdrot(int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy,
+		double c, double s)
+{
+	return LEGACY(cublasZdrot_v2, n, x, incx, y, incy, &c, &s);
+}
+
+void hand_cublasZdscal(int n, double alpha, cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZdscal_v2, n, &alpha, x, incx);
+}
+
+void hand_cublasZgbmv(char trans, int m, int n, int kl, int ku, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex beta, cuDoubleComplex *y, int incy)
+{
+	return LEGACY(cublasZgbmv_v2, cublas_operation(trans), m, n, kl, ku, &alpha, A, lda, x,
+		incx, &beta, y, incy);
+}
+
+void hand_cublasZgemm(char transa, char transb, int m, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc)
+{
+	return LEGACY(cublasZgemm_v2, cublas_operation(transa), cublas_operation(transb), m, n,
+		k, &alpha, A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasZgemv(char trans, int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *A,
+		int lda, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
+		cuDoubleComplex *y, int incy)
+{
+	return LEGACY(cublasZgemv_v2, cublas_operation(trans), m, n, &alpha, A, lda, x, incx,
+		&beta, y, incy);
+}
+
+void hand_cublasZgerc(int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
+{
+	return LEGACY(cublasZgerc_v2, m, n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasZgeru(int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
+{
+	return LEGACY(cublasZgeru_v2, m, n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasZhbmv(char uplo, int n, int k, cuDoubleComplex alpha, const cuDoubleComplex *A,
+		int lda, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
+		cuDoubleComplex *y, int incy)
+{
+	return LEGACY(cublasZhbmv_v2, cublas_fill(uplo), n, k, &alpha, A, lda, x, incx, &beta,
+		y, incy);
+}
+
+void hand_cublasZhemm(char side, char uplo, int m, int n, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc)
+{
+	return LEGACY(cublasZhemm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A,
+		lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasZhemv(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *A,
+		int lda, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
+		cuDoubleComplex *y, int incy)
+{
+	return LEGACY(cublasZhemv_v2, cublas_fill(uplo), n, &alpha, A, lda, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasZher(char uplo, int n, double alpha, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex *A, int lda)
+{
+	return LEGACY(cublasZher_v2, cublas_fill(uplo), n, &alpha, x, incx, A, lda);
+}
+
+void hand_cublasZher2(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *x,
+		int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda)
+{
+	return LEGACY(cublasZher2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, A, lda);
+}
+
+void hand_cublasZher2k(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		double beta, cuDoubleComplex *C, int ldc)
+{
+	return LEGACY(cublasZher2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasZherk(char uplo, char trans, int n, int k, double alpha,
+		const cuDoubleComplex *A, int lda, double beta, cuDoubleComplex *C, int ldc)
+{
+	return LEGACY(cublasZherk_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, &beta, C, ldc);
+}
+
+void hand_cublasZhpmv(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *AP,
+		const cuDoubleComplex *x, int incx, cuDoubleComplex beta, cuDoubleComplex *y,
+		int incy)
+{
+	return LEGACY(cublasZhpmv_v2, cublas_fill(uplo), n, &alpha, AP, x, incx, &beta, y,
+		incy);
+}
+
+void hand_cublasZhpr(char uplo, int n, double alpha, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex *AP)
+{
+	return LEGACY(cublasZhpr_v2, cublas_fill(uplo), n, &alpha, x, incx, AP);
+}
+
+void hand_cublasZhpr2(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *x,
+		int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *AP)
+{
+	return LEGACY(cublasZhpr2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy, AP);
+}
+
+void hand_cublasZrot(int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy,
+		double sc, cuDoubleComplex cs)
+{
+	return LEGACY(cublasZrot_v2, n, x, incx, y, incy, &sc, &cs);
+}
+
+void hand_cublasZrotg(cuDoubleComplex *ca, cuDoubleComplex cb, double *sc, cuDoubleComplex *cs)
+{
+	return LEGACY(cublasZrotg_v2, ca, &cb, sc, cs);
+}
+
+void hand_cublasZscal(int n, cuDoubleComplex alpha, cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZscal_v2, n, &alpha, x, incx);
+}
+
+void hand_cublasZswap(int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy)
+{
+	return LEGACY(cublasZswap_v2, n, x, incx, y, incy);
+}
+
+void hand_cublasZsymm(char side, char uplo, int m, int n, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc)
+{
+	return LEGACY(cublasZsymm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A,
+		lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasZsyr2k(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc)
+{
+	return LEGACY(cublasZsyr2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, B, ldb, &beta, C, ldc);
+}
+
+void hand_cublasZsyrk(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, cuDoubleComplex beta, cuDoubleComplex *C,
+		int ldc)
+{
+	return LEGACY(cublasZsyrk_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha,
+		A, lda, &beta, C, ldc);
+}
+
+void hand_cublasZtbmv(char uplo, char trans, char diag, int n, int k, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZtbmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasZtbsv(char uplo, char trans, char diag, int n, int k, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZtbsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, k, A, lda, x, incx);
+}
+
+void hand_cublasZtpmv(char uplo, char trans, char diag, int n, const cuDoubleComplex *AP,
+		cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZtpmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasZtpsv(char uplo, char trans, char diag, int n, const cuDoubleComplex *AP,
+		cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZtpsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, AP, x, incx);
+}
+
+void hand_cublasZtrmm(char side, char uplo, char transa, char diag, int m, int n,
+		cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
+		int ldb)
+{
+	return LEGACY(cublasZtrmm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb, B,
+		ldb);
+}
+
+void hand_cublasZtrmv(char uplo, char trans, char diag, int n, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZtrmv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}
+
+void hand_cublasZtrsm(char side, char uplo, char transa, char diag, int m, int n,
+		cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
+		int ldb)
+{
+	return LEGACY(cublasZtrsm_v2, cublas_side(side), cublas_fill(uplo),
+		cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb);
+}
+
+void hand_cublasZtrsv(char uplo, char trans, char diag, int n, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx)
+{
+	return LEGACY(cublasZtrsv_v2, cublas_fill(uplo), cublas_operation(trans),
+		cublas_diag(diag), n, A, lda, x, incx);
+}

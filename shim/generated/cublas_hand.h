@@ -83,5 +83,281 @@ cublasStatus_t hand_cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
 		const int64_t ldb_array[], const void *beta_array, void *const Carray[],
 		cudaDataType_t Ctype, const int64_t ldc_array[], int64_t group_count,
 		const int64_t group_size[], cublasComputeType_t computeType);
+cublasStatus_t hand_cublasAlloc(int n, int elemSize, void **devicePtr);
+void hand_cublasCaxpy(int n, cuComplex alpha, const cuComplex *x, int incx, cuComplex *y,
+		int incy);
+void hand_cublasCcopy(int n, const cuComplex *x, int incx, cuComplex *y, int incy);
+cuComplex hand_cublasCdotc(int n, const cuComplex *x, int incx, const cuComplex *y, int incy);
+cuComplex hand_cublasCdotu(int n, const cuComplex *x, int incx, const cuComplex *y, int incy);
+void hand_cublasCgbmv(char trans, int m, int n, int kl, int ku, cuComplex alpha,
+		const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta,
+		cuComplex *y, int incy);
+void hand_cublasCgemm(char transa, char transb, int m, int n, int k, cuComplex alpha,
+		const cuComplex *A, int lda, const cuComplex *B, int ldb, cuComplex beta,
+		cuComplex *C, int ldc);
+void hand_cublasCgemv(char trans, int m, int n, cuComplex alpha, const cuComplex *A, int lda,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy);
+void hand_cublasCgerc(int m, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *A, int lda);
+void hand_cublasCgeru(int m, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *A, int lda);
+void hand_cublasChbmv(char uplo, int n, int k, cuComplex alpha, const cuComplex *A, int lda,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy);
+void hand_cublasChemm(char side, char uplo, int m, int n, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C, int ldc);
+void hand_cublasChemv(char uplo, int n, cuComplex alpha, const cuComplex *A, int lda,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy);
+void hand_cublasCher(char uplo, int n, float alpha, const cuComplex *x, int incx, cuComplex *A,
+		int lda);
+void hand_cublasCher2(char uplo, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *A, int lda);
+void hand_cublasCher2k(char uplo, char trans, int n, int k, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, float beta, cuComplex *C, int ldc);
+void hand_cublasCherk(char uplo, char trans, int n, int k, float alpha, const cuComplex *A,
+		int lda, float beta, cuComplex *C, int ldc);
+void hand_cublasChpmv(char uplo, int n, cuComplex alpha, const cuComplex *AP,
+		const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy);
+void hand_cublasChpr(char uplo, int n, float alpha, const cuComplex *x, int incx,
+		cuComplex *AP);
+void hand_cublasChpr2(char uplo, int n, cuComplex alpha, const cuComplex *x, int incx,
+		const cuComplex *y, int incy, cuComplex *AP);
+void hand_cublasCrot(int n, cuComplex *x, int incx, cuComplex *y, int incy, float c,
+		cuComplex s);
+void hand_cublasCrotg(cuComplex *ca, cuComplex cb, float *sc, cuComplex *cs);
+void hand_cublasCscal(int n, cuComplex alpha, cuComplex *x, int incx);
+void hand_cublasCsrot(int n, cuComplex *x, int incx, cuComplex *y, int incy, float c, float s);
+void hand_cublasCsscal(int n, float alpha, cuComplex *x, int incx);
+void hand_cublasCswap(int n, cuComplex *x, int incx, cuComplex *y, int incy);
+void hand_cublasCsymm(char side, char uplo, int m, int n, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C, int ldc);
+void hand_cublasCsyr2k(char uplo, char trans, int n, int k, cuComplex alpha, const cuComplex *A,
+		int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C, int ldc);
+void hand_cublasCsyrk(char uplo, char trans, int n, int k, cuComplex alpha, const cuComplex *A,
+		int lda, cuComplex beta, cuComplex *C, int ldc);
+void hand_cublasCtbmv(char uplo, char trans, char diag, int n, int k, const cuComplex *A,
+		int lda, cuComplex *x, int incx);
+void hand_cublasCtbsv(char uplo, char trans, char diag, int n, int k, const cuComplex *A,
+		int lda, cuComplex *x, int incx);
+void hand_cublasCtpmv(char uplo, char trans, char diag, int n, const cuComplex *AP,
+		cuComplex *x, int incx);
+void hand_cublasCtpsv(char uplo, char trans, char diag, int n, const cuComplex *AP,
+		cuComplex *x, int incx);
+void hand_cublasCtrmm(char side, char uplo, char transa, char diag, int m, int n,
+		cuComplex alpha, const cuComplex *A, int lda, cuComplex *B, int ldb);
+void hand_cublasCtrmv(char uplo, char trans, char diag, int n, const cuComplex *A, int lda,
+		cuComplex *x, int incx);
+void hand_cublasCtrsm(char side, char uplo, char transa, char diag, int m, int n,
+		cuComplex alpha, const cuComplex *A, int lda, cuComplex *B, int ldb);
+void hand_cublasCtrsv(char uplo, char trans, char diag, int n, const cuComplex *A, int lda,
+		cuComplex *x, int incx);
+double hand_cublasDasum(int n, const double *x, int incx);
+void hand_cublasDaxpy(int n, double alpha, const double *x, int incx, double *y, int incy);
+void hand_cublasDcopy(int n, const double *x, int incx, double *y, int incy);
+double hand_cublasDdot(int n, const double *x, int incx, const double *y, int incy);
+void hand_cublasDgbmv(char trans, int m, int n, int kl, int ku, double alpha, const double *A,
+		int lda, const double *x, int incx, double beta, double *y, int incy);
+void hand_cublasDgemm(char transa, char transb, int m, int n, int k, double alpha,
+		const double *A, int lda, const double *B, int ldb, double beta, double *C,
+		int ldc);
+void hand_cublasDgemv(char trans, int m, int n, double alpha, const double *A, int lda,
+		const double *x, int incx, double beta, double *y, int incy);
+void hand_cublasDger(int m, int n, double alpha, const double *x, int incx, const double *y,
+		int incy, double *A, int lda);
+double hand_cublasDnrm2(int n, const double *x, int incx);
+void hand_cublasDrot(int n, double *x, int incx, double *y, int incy, double sc, double ss);
+void hand_cublasDrotg(double *sa, double *sb, double *sc, double *ss);
+void hand_cublasDrotm(int n, double *x, int incx, double *y, int incy, const double *sparam);
+void hand_cublasDrotmg(double *sd1, double *sd2, double *sx1, const double *sy1,
+		double *sparam);
+void hand_cublasDsbmv(char uplo, int n, int k, double alpha, const double *A, int lda,
+		const double *x, int incx, double beta, double *y, int incy);
+void hand_cublasDscal(int n, double alpha, double *x, int incx);
+void hand_cublasDspmv(char uplo, int n, double alpha, const double *AP, const double *x,
+		int incx, double beta, double *y, int incy);
+void hand_cublasDspr(char uplo, int n, double alpha, const double *x, int incx, double *AP);
+void hand_cublasDspr2(char uplo, int n, double alpha, const double *x, int incx,
+		const double *y, int incy, double *AP);
+void hand_cublasDswap(int n, double *x, int incx, double *y, int incy);
+void hand_cublasDsymm(char side, char uplo, int m, int n, double alpha, const double *A,
+		int lda, const double *B, int ldb, double beta, double *C, int ldc);
+void hand_cublasDsymv(char uplo, int n, double alpha, const double *A, int lda, const double *x,
+		int incx, double beta, double *y, int incy);
+void hand_cublasDsyr(char uplo, int n, double alpha, const double *x, int incx, double *A,
+		int lda);
+void hand_cublasDsyr2(char uplo, int n, double alpha, const double *x, int incx,
+		const double *y, int incy, double *A, int lda);
+void hand_cublasDsyr2k(char uplo, char trans, int n, int k, double alpha, const double *A,
+		int lda, const double *B, int ldb, double beta, double *C, int ldc);
+void hand_cublasDsyrk(char uplo, char trans, int n, int k, double alpha, const double *A,
+		int lda, double beta, double *C, int ldc);
+void hand_cublasDtbmv(char uplo, char trans, char diag, int n, int k, const double *A, int lda,
+		double *x, int incx);
+void hand_cublasDtbsv(char uplo, char trans, char diag, int n, int k, const double *A, int lda,
+		double *x, int incx);
+void hand_cublasDtpmv(char uplo, char trans, char diag, int n, const double *AP, double *x,
+		int incx);
+void hand_cublasDtpsv(char uplo, char trans, char diag, int n, const double *AP, double *x,
+		int incx);
+void hand_cublasDtrmm(char side, char uplo, char transa, char diag, int m, int n, double alpha,
+		const double *A, int lda, double *B, int ldb);
+void hand_cublasDtrmv(char uplo, char trans, char diag, int n, const double *A, int lda,
+		double *x, int incx);
+void hand_cublasDtrsm(char side, char uplo, char transa, char diag, int m, int n, double alpha,
+		const double *A, int lda, double *B, int ldb);
+void hand_cublasDtrsv(char uplo, char trans, char diag, int n, const double *A, int lda,
+		double *x, int incx);
+double hand_cublasDzasum(int n, const cuDoubleComplex *x, int incx);
+double hand_cublasDznrm2(int n, const cuDoubleComplex *x, int incx);
+cublasStatus_t hand_cublasFree(void *devicePtr);
+cublasStatus_t hand_cublasGetError(void);
+cublasStatus_t hand_cublasGetVersion(int *version);
+int hand_cublasIcamax(int n, const cuComplex *x, int incx);
+int hand_cublasIcamin(int n, const cuComplex *x, int incx);
+int hand_cublasIdamax(int n, const double *x, int incx);
+int hand_cublasIdamin(int n, const double *x, int incx);
+cublasStatus_t hand_cublasInit(void);
+int hand_cublasIsamax(int n, const float *x, int incx);
+int hand_cublasIsamin(int n, const float *x, int incx);
+int hand_cublasIzamax(int n, const cuDoubleComplex *x, int incx);
+int hand_cublasIzamin(int n, const cuDoubleComplex *x, int incx);
+float hand_cublasSasum(int n, const float *x, int incx);
+void hand_cublasSaxpy(int n, float alpha, const float *x, int incx, float *y, int incy);
+float hand_cublasScasum(int n, const cuComplex *x, int incx);
+float hand_cublasScnrm2(int n, const cuComplex *x, int incx);
+void hand_cublasScopy(int n, const float *x, int incx, float *y, int incy);
+float hand_cublasSdot(int n, const float *x, int incx, const float *y, int incy);
+cublasStatus_t hand_cublasSetKernelStream(cudaStream_t stream);
+void hand_cublasSgbmv(char trans, int m, int n, int kl, int ku, float alpha, const float *A,
+		int lda, const float *x, int incx, float beta, float *y, int incy);
+void hand_cublasSgemm(char transa, char transb, int m, int n, int k, float alpha,
+		const float *A, int lda, const float *B, int ldb, float beta, float *C,
+		int ldc);
+void hand_cublasSgemv(char trans, int m, int n, float alpha, const float *A, int lda,
+		const float *x, int incx, float beta, float *y, int incy);
+void hand_cublasSger(int m, int n, float alpha, const float *x, int incx, const float *y,
+		int incy, float *A, int lda);
+cublasStatus_t hand_cublasShutdown(void);
+float hand_cublasSnrm2(int n, const float *x, int incx);
+void hand_cublasSrot(int n, float *x, int incx, float *y, int incy, float sc, float ss);
+void hand_cublasSrotg(float *sa, float *sb, float *sc, float *ss);
+void hand_cublasSrotm(int n, float *x, int incx, float *y, int incy, const float *sparam);
+void hand_cublasSrotmg(float *sd1, float *sd2, float *sx1, const float *sy1, float *sparam);
+void hand_cublasSsbmv(char uplo, int n, int k, float alpha, const float *A, int lda,
+		const float *x, int incx, float beta, float *y, int incy);
+void hand_cublasSscal(int n, float alpha, float *x, int incx);
+void hand_cublasSspmv(char uplo, int n, float alpha, const float *AP, const float *x, int incx,
+		float beta, float *y, int incy);
+void hand_cublasSspr(char uplo, int n, float alpha, const float *x, int incx, float *AP);
+void hand_cublasSspr2(char uplo, int n, float alpha, const float *x, int incx, const float *y,
+		int incy, float *AP);
+void hand_cublasSswap(int n, float *x, int incx, float *y, int incy);
+void hand_cublasSsymm(char side, char uplo, int m, int n, float alpha, const float *A, int lda,
+		const float *B, int ldb, float beta, float *C, int ldc);
+void hand_cublasSsymv(char uplo, int n, float alpha, const float *A, int lda, const float *x,
+		int incx, float beta, float *y, int incy);
+void hand_cublasSsyr(char uplo, int n, float alpha, const float *x, int incx, float *A,
+		int lda);
+void hand_cublasSsyr2(char uplo, int n, float alpha, const float *x, int incx, const float *y,
+		int incy, float *A, int lda);
+void hand_cublasSsyr2k(char uplo, char trans, int n, int k, float alpha, const float *A,
+		int lda, const float *B, int ldb, float beta, float *C, int ldc);
+void hand_cublasSsyrk(char uplo, char trans, int n, int k, float alpha, const float *A, int lda,
+		float beta, float *C, int ldc);
+void hand_cublasStbmv(char uplo, char trans, char diag, int n, int k, const float *A, int lda,
+		float *x, int incx);
+void hand_cublasStbsv(char uplo, char trans, char diag, int n, int k, const float *A, int lda,
+		float *x, int incx);
+void hand_cublasStpmv(char uplo, char trans, char diag, int n, const float *AP, float *x,
+		int incx);
+void hand_cublasStpsv(char uplo, char trans, char diag, int n, const float *AP, float *x,
+		int incx);
+void hand_cublasStrmm(char side, char uplo, char transa, char diag, int m, int n, float alpha,
+		const float *A, int lda, float *B, int ldb);
+void hand_cublasStrmv(char uplo, char trans, char diag, int n, const float *A, int lda,
+		float *x, int incx);
+void hand_cublasStrsm(char side, char uplo, char transa, char diag, int m, int n, float alpha,
+		const float *A, int lda, float *B, int ldb);
+void hand_cublasStrsv(char uplo, char trans, char diag, int n, const float *A, int lda,
+		float *x, int incx);
+void hand_cublasZaxpy(int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex *y, int incy);
+void hand_cublasZcopy(int n, const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);
+cuDoubleComplex hand_cublasZdotc(int n, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy);
+cuDoubleComplex hand_cublasZdotu(int n, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy);
+void hand_cublasZdrot(int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy,
+		double c, double s);
+void hand_cublasZdscal(int n, double alpha, cuDoubleComplex *x, int incx);
+void hand_cublasZgbmv(char trans, int m, int n, int kl, int ku, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex beta, cuDoubleComplex *y, int incy);
+void hand_cublasZgemm(char transa, char transb, int m, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc);
+void hand_cublasZgemv(char trans, int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *A,
+		int lda, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
+		cuDoubleComplex *y, int incy);
+void hand_cublasZgerc(int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
+void hand_cublasZgeru(int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
+		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
+void hand_cublasZhbmv(char uplo, int n, int k, cuDoubleComplex alpha, const cuDoubleComplex *A,
+		int lda, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
+		cuDoubleComplex *y, int incy);
+void hand_cublasZhemm(char side, char uplo, int m, int n, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc);
+void hand_cublasZhemv(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *A,
+		int lda, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
+		cuDoubleComplex *y, int incy);
+void hand_cublasZher(char uplo, int n, double alpha, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex *A, int lda);
+void hand_cublasZher2(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *x,
+		int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
+void hand_cublasZher2k(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		double beta, cuDoubleComplex *C, int ldc);
+void hand_cublasZherk(char uplo, char trans, int n, int k, double alpha,
+		const cuDoubleComplex *A, int lda, double beta, cuDoubleComplex *C, int ldc);
+void hand_cublasZhpmv(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *AP,
+		const cuDoubleComplex *x, int incx, cuDoubleComplex beta, cuDoubleComplex *y,
+		int incy);
+void hand_cublasZhpr(char uplo, int n, double alpha, const cuDoubleComplex *x, int incx,
+		cuDoubleComplex *AP);
+void hand_cublasZhpr2(char uplo, int n, cuDoubleComplex alpha, const cuDoubleComplex *x,
+		int incx, const cuDoubleComplex *y, int incy, cuDoubleComplex *AP);
+void hand_cublasZrot(int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy,
+		double sc, cuDoubleComplex cs);
+void hand_cublasZrotg(cuDoubleComplex *ca, cuDoubleComplex cb, double *sc, cuDoubleComplex *cs);
+void hand_cublasZscal(int n, cuDoubleComplex alpha, cuDoubleComplex *x, int incx);
+void hand_cublasZswap(int n, cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);
+void hand_cublasZsymm(char side, char uplo, int m, int n, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc);
+void hand_cublasZsyr2k(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
+		cuDoubleComplex beta, cuDoubleComplex *C, int ldc);
+void hand_cublasZsyrk(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
+		const cuDoubleComplex *A, int lda, cuDoubleComplex beta, cuDoubleComplex *C,
+		int ldc);
+void hand_cublasZtbmv(char uplo, char trans, char diag, int n, int k, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx);
+void hand_cublasZtbsv(char uplo, char trans, char diag, int n, int k, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx);
+void hand_cublasZtpmv(char uplo, char trans, char diag, int n, const cuDoubleComplex *AP,
+		cuDoubleComplex *x, int incx);
+void hand_cublasZtpsv(char uplo, char trans, char diag, int n, const cuDoubleComplex *AP,
+		cuDoubleComplex *x, int incx);
+void hand_cublasZtrmm(char side, char uplo, char transa, char diag, int m, int n,
+		cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
+		int ldb);
+void hand_cublasZtrmv(char uplo, char trans, char diag, int n, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx);
+void hand_cublasZtrsm(char side, char uplo, char transa, char diag, int m, int n,
+		cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
+		int ldb);
+void hand_cublasZtrsv(char uplo, char trans, char diag, int n, const cuDoubleComplex *A,
+		int lda, cuDoubleComplex *x, int incx);
 
 #endif

@@ -2420,6 +2420,415 @@ STUB_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOper
 	return vcuda_library_send(&call, OP_cublasUint8gemmBias, &body, sizeof(body),
 		LIBRARY_KEY_TO(14), NULL, 0);
 }
+STUB(library, cublasStatus_t, cublasAlloc, hand_cublasAlloc, (int n, int elemSize,
+	void **devicePtr), (n, elemSize, devicePtr))
+STUB(library, void, cublasCaxpy, hand_cublasCaxpy, (int n, cuComplex alpha, const cuComplex *x,
+	int incx, cuComplex *y, int incy), (n, alpha, x, incx, y, incy))
+STUB(library, void, cublasCcopy, hand_cublasCcopy, (int n, const cuComplex *x, int incx,
+	cuComplex *y, int incy), (n, x, incx, y, incy))
+STUB(library, cuComplex, cublasCdotc, hand_cublasCdotc, (int n, const cuComplex *x, int incx,
+	const cuComplex *y, int incy), (n, x, incx, y, incy))
+STUB(library, cuComplex, cublasCdotu, hand_cublasCdotu, (int n, const cuComplex *x, int incx,
+	const cuComplex *y, int incy), (n, x, incx, y, incy))
+STUB(library, void, cublasCgbmv, hand_cublasCgbmv, (char trans, int m, int n, int kl, int ku,
+	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *x, int incx,
+	cuComplex beta, cuComplex *y, int incy), (trans, m, n, kl, ku, alpha, A, lda, x, incx,
+	beta, y, incy))
+STUB(library, void, cublasCgemm, hand_cublasCgemm, (char transa, char transb, int m, int n,
+	int k, cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
+	cuComplex beta, cuComplex *C, int ldc), (transa, transb, m, n, k, alpha, A, lda, B, ldb,
+	beta, C, ldc))
+STUB(library, void, cublasCgemv, hand_cublasCgemv, (char trans, int m, int n, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
+	int incy), (trans, m, n, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasCgerc, hand_cublasCgerc, (int m, int n, cuComplex alpha,
+	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda), (m,
+	n, alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasCgeru, hand_cublasCgeru, (int m, int n, cuComplex alpha,
+	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda), (m,
+	n, alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasChbmv, hand_cublasChbmv, (char uplo, int n, int k, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
+	int incy), (uplo, n, k, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasChemm, hand_cublasChemm, (char side, char uplo, int m, int n,
+	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
+	cuComplex beta, cuComplex *C, int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+	C, ldc))
+STUB(library, void, cublasChemv, hand_cublasChemv, (char uplo, int n, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
+	int incy), (uplo, n, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasCher, hand_cublasCher, (char uplo, int n, float alpha,
+	const cuComplex *x, int incx, cuComplex *A, int lda), (uplo, n, alpha, x, incx, A,
+	lda))
+STUB(library, void, cublasCher2, hand_cublasCher2, (char uplo, int n, cuComplex alpha,
+	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda),
+	(uplo, n, alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasCher2k, hand_cublasCher2k, (char uplo, char trans, int n, int k,
+	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, float beta,
+	cuComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasCherk, hand_cublasCherk, (char uplo, char trans, int n, int k,
+	float alpha, const cuComplex *A, int lda, float beta, cuComplex *C, int ldc), (uplo,
+	trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, void, cublasChpmv, hand_cublasChpmv, (char uplo, int n, cuComplex alpha,
+	const cuComplex *AP, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
+	int incy), (uplo, n, alpha, AP, x, incx, beta, y, incy))
+STUB(library, void, cublasChpr, hand_cublasChpr, (char uplo, int n, float alpha,
+	const cuComplex *x, int incx, cuComplex *AP), (uplo, n, alpha, x, incx, AP))
+STUB(library, void, cublasChpr2, hand_cublasChpr2, (char uplo, int n, cuComplex alpha,
+	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *AP), (uplo, n,
+	alpha, x, incx, y, incy, AP))
+STUB(library, void, cublasCrot, hand_cublasCrot, (int n, cuComplex *x, int incx, cuComplex *y,
+	int incy, float c, cuComplex s), (n, x, incx, y, incy, c, s))
+STUB(library, void, cublasCrotg, hand_cublasCrotg, (cuComplex *ca, cuComplex cb, float *sc,
+	cuComplex *cs), (ca, cb, sc, cs))
+STUB(library, void, cublasCscal, hand_cublasCscal, (int n, cuComplex alpha, cuComplex *x,
+	int incx), (n, alpha, x, incx))
+STUB(library, void, cublasCsrot, hand_cublasCsrot, (int n, cuComplex *x, int incx, cuComplex *y,
+	int incy, float c, float s), (n, x, incx, y, incy, c, s))
+STUB(library, void, cublasCsscal, hand_cublasCsscal, (int n, float alpha, cuComplex *x,
+	int incx), (n, alpha, x, incx))
+STUB(library, void, cublasCswap, hand_cublasCswap, (int n, cuComplex *x, int incx, cuComplex *y,
+	int incy), (n, x, incx, y, incy))
+STUB(library, void, cublasCsymm, hand_cublasCsymm, (char side, char uplo, int m, int n,
+	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
+	cuComplex beta, cuComplex *C, int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+	C, ldc))
+STUB(library, void, cublasCsyr2k, hand_cublasCsyr2k, (char uplo, char trans, int n, int k,
+	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
+	cuComplex beta, cuComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+	C, ldc))
+STUB(library, void, cublasCsyrk, hand_cublasCsyrk, (char uplo, char trans, int n, int k,
+	cuComplex alpha, const cuComplex *A, int lda, cuComplex beta, cuComplex *C, int ldc),
+	(uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, void, cublasCtbmv, hand_cublasCtbmv, (char uplo, char trans, char diag, int n,
+	int k, const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, k,
+	A, lda, x, incx))
+STUB(library, void, cublasCtbsv, hand_cublasCtbsv, (char uplo, char trans, char diag, int n,
+	int k, const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, k,
+	A, lda, x, incx))
+STUB(library, void, cublasCtpmv, hand_cublasCtpmv, (char uplo, char trans, char diag, int n,
+	const cuComplex *AP, cuComplex *x, int incx), (uplo, trans, diag, n, AP, x, incx))
+STUB(library, void, cublasCtpsv, hand_cublasCtpsv, (char uplo, char trans, char diag, int n,
+	const cuComplex *AP, cuComplex *x, int incx), (uplo, trans, diag, n, AP, x, incx))
+STUB(library, void, cublasCtrmm, hand_cublasCtrmm, (char side, char uplo, char transa,
+	char diag, int m, int n, cuComplex alpha, const cuComplex *A, int lda, cuComplex *B,
+	int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasCtrmv, hand_cublasCtrmv, (char uplo, char trans, char diag, int n,
+	const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, A, lda, x,
+	incx))
+STUB(library, void, cublasCtrsm, hand_cublasCtrsm, (char side, char uplo, char transa,
+	char diag, int m, int n, cuComplex alpha, const cuComplex *A, int lda, cuComplex *B,
+	int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasCtrsv, hand_cublasCtrsv, (char uplo, char trans, char diag, int n,
+	const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, A, lda, x,
+	incx))
+STUB(library, double, cublasDasum, hand_cublasDasum, (int n, const double *x, int incx), (n, x,
+	incx))
+STUB(library, void, cublasDaxpy, hand_cublasDaxpy, (int n, double alpha, const double *x,
+	int incx, double *y, int incy), (n, alpha, x, incx, y, incy))
+STUB(library, void, cublasDcopy, hand_cublasDcopy, (int n, const double *x, int incx, double *y,
+	int incy), (n, x, incx, y, incy))
+STUB(library, double, cublasDdot, hand_cublasDdot, (int n, const double *x, int incx,
+	const double *y, int incy), (n, x, incx, y, incy))
+STUB(library, void, cublasDgbmv, hand_cublasDgbmv, (char trans, int m, int n, int kl, int ku,
+	double alpha, const double *A, int lda, const double *x, int incx, double beta,
+	double *y, int incy), (trans, m, n, kl, ku, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasDgemm, hand_cublasDgemm, (char transa, char transb, int m, int n,
+	int k, double alpha, const double *A, int lda, const double *B, int ldb, double beta,
+	double *C, int ldc), (transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasDgemv, hand_cublasDgemv, (char trans, int m, int n, double alpha,
+	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
+	(trans, m, n, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasDger, hand_cublasDger, (int m, int n, double alpha, const double *x,
+	int incx, const double *y, int incy, double *A, int lda), (m, n, alpha, x, incx, y,
+	incy, A, lda))
+STUB(library, double, cublasDnrm2, hand_cublasDnrm2, (int n, const double *x, int incx), (n, x,
+	incx))
+STUB(library, void, cublasDrot, hand_cublasDrot, (int n, double *x, int incx, double *y,
+	int incy, double sc, double ss), (n, x, incx, y, incy, sc, ss))
+STUB(library, void, cublasDrotg, hand_cublasDrotg, (double *sa, double *sb, double *sc,
+	double *ss), (sa, sb, sc, ss))
+STUB(library, void, cublasDrotm, hand_cublasDrotm, (int n, double *x, int incx, double *y,
+	int incy, const double *sparam), (n, x, incx, y, incy, sparam))
+STUB(library, void, cublasDrotmg, hand_cublasDrotmg, (double *sd1, double *sd2, double *sx1,
+	const double *sy1, double *sparam), (sd1, sd2, sx1, sy1, sparam))
+STUB(library, void, cublasDsbmv, hand_cublasDsbmv, (char uplo, int n, int k, double alpha,
+	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
+	(uplo, n, k, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasDscal, hand_cublasDscal, (int n, double alpha, double *x, int incx),
+	(n, alpha, x, incx))
+STUB(library, void, cublasDspmv, hand_cublasDspmv, (char uplo, int n, double alpha,
+	const double *AP, const double *x, int incx, double beta, double *y, int incy), (uplo,
+	n, alpha, AP, x, incx, beta, y, incy))
+STUB(library, void, cublasDspr, hand_cublasDspr, (char uplo, int n, double alpha,
+	const double *x, int incx, double *AP), (uplo, n, alpha, x, incx, AP))
+STUB(library, void, cublasDspr2, hand_cublasDspr2, (char uplo, int n, double alpha,
+	const double *x, int incx, const double *y, int incy, double *AP), (uplo, n, alpha, x,
+	incx, y, incy, AP))
+STUB(library, void, cublasDswap, hand_cublasDswap, (int n, double *x, int incx, double *y,
+	int incy), (n, x, incx, y, incy))
+STUB(library, void, cublasDsymm, hand_cublasDsymm, (char side, char uplo, int m, int n,
+	double alpha, const double *A, int lda, const double *B, int ldb, double beta,
+	double *C, int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasDsymv, hand_cublasDsymv, (char uplo, int n, double alpha,
+	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
+	(uplo, n, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasDsyr, hand_cublasDsyr, (char uplo, int n, double alpha,
+	const double *x, int incx, double *A, int lda), (uplo, n, alpha, x, incx, A, lda))
+STUB(library, void, cublasDsyr2, hand_cublasDsyr2, (char uplo, int n, double alpha,
+	const double *x, int incx, const double *y, int incy, double *A, int lda), (uplo, n,
+	alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasDsyr2k, hand_cublasDsyr2k, (char uplo, char trans, int n, int k,
+	double alpha, const double *A, int lda, const double *B, int ldb, double beta,
+	double *C, int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasDsyrk, hand_cublasDsyrk, (char uplo, char trans, int n, int k,
+	double alpha, const double *A, int lda, double beta, double *C, int ldc), (uplo, trans,
+	n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, void, cublasDtbmv, hand_cublasDtbmv, (char uplo, char trans, char diag, int n,
+	int k, const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, k, A, lda,
+	x, incx))
+STUB(library, void, cublasDtbsv, hand_cublasDtbsv, (char uplo, char trans, char diag, int n,
+	int k, const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, k, A, lda,
+	x, incx))
+STUB(library, void, cublasDtpmv, hand_cublasDtpmv, (char uplo, char trans, char diag, int n,
+	const double *AP, double *x, int incx), (uplo, trans, diag, n, AP, x, incx))
+STUB(library, void, cublasDtpsv, hand_cublasDtpsv, (char uplo, char trans, char diag, int n,
+	const double *AP, double *x, int incx), (uplo, trans, diag, n, AP, x, incx))
+STUB(library, void, cublasDtrmm, hand_cublasDtrmm, (char side, char uplo, char transa,
+	char diag, int m, int n, double alpha, const double *A, int lda, double *B, int ldb),
+	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasDtrmv, hand_cublasDtrmv, (char uplo, char trans, char diag, int n,
+	const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, A, lda, x,
+	incx))
+STUB(library, void, cublasDtrsm, hand_cublasDtrsm, (char side, char uplo, char transa,
+	char diag, int m, int n, double alpha, const double *A, int lda, double *B, int ldb),
+	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasDtrsv, hand_cublasDtrsv, (char uplo, char trans, char diag, int n,
+	const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, A, lda, x,
+	incx))
+STUB(library, double, cublasDzasum, hand_cublasDzasum, (int n, const cuDoubleComplex *x,
+	int incx), (n, x, incx))
+STUB(library, double, cublasDznrm2, hand_cublasDznrm2, (int n, const cuDoubleComplex *x,
+	int incx), (n, x, incx))
+STUB(library, cublasStatus_t, cublasFree, hand_cublasFree, (void *devicePtr), (devicePtr))
+STUB(library, cublasStatus_t, cublasGetError, hand_cublasGetError, (void), ())
+STUB(library, cublasStatus_t, cublasGetVersion, hand_cublasGetVersion, (int *version),
+	(version))
+STUB(library, int, cublasIcamax, hand_cublasIcamax, (int n, const cuComplex *x, int incx), (n,
+	x, incx))
+STUB(library, int, cublasIcamin, hand_cublasIcamin, (int n, const cuComplex *x, int incx), (n,
+	x, incx))
+STUB(library, int, cublasIdamax, hand_cublasIdamax, (int n, const double *x, int incx), (n, x,
+	incx))
+STUB(library, int, cublasIdamin, hand_cublasIdamin, (int n, const double *x, int incx), (n, x,
+	incx))
+STUB(library, cublasStatus_t, cublasInit, hand_cublasInit, (void), ())
+STUB(library, int, cublasIsamax, hand_cublasIsamax, (int n, const float *x, int incx), (n, x,
+	incx))
+STUB(library, int, cublasIsamin, hand_cublasIsamin, (int n, const float *x, int incx), (n, x,
+	incx))
+STUB(library, int, cublasIzamax, hand_cublasIzamax, (int n, const cuDoubleComplex *x, int incx),
+	(n, x, incx))
+STUB(library, int, cublasIzamin, hand_cublasIzamin, (int n, const cuDoubleComplex *x, int incx),
+	(n, x, incx))
+STUB(library, float, cublasSasum, hand_cublasSasum, (int n, const float *x, int incx), (n, x,
+	incx))
+STUB(library, void, cublasSaxpy, hand_cublasSaxpy, (int n, float alpha, const float *x,
+	int incx, float *y, int incy), (n, alpha, x, incx, y, incy))
+STUB(library, float, cublasScasum, hand_cublasScasum, (int n, const cuComplex *x, int incx), (n,
+	x, incx))
+STUB(library, float, cublasScnrm2, hand_cublasScnrm2, (int n, const cuComplex *x, int incx), (n,
+	x, incx))
+STUB(library, void, cublasScopy, hand_cublasScopy, (int n, const float *x, int incx, float *y,
+	int incy), (n, x, incx, y, incy))
+STUB(library, float, cublasSdot, hand_cublasSdot, (int n, const float *x, int incx,
+	const float *y, int incy), (n, x, incx, y, incy))
+STUB(library, cublasStatus_t, cublasSetKernelStream, hand_cublasSetKernelStream,
+	(cudaStream_t stream), (stream))
+STUB(library, void, cublasSgbmv, hand_cublasSgbmv, (char trans, int m, int n, int kl, int ku,
+	float alpha, const float *A, int lda, const float *x, int incx, float beta, float *y,
+	int incy), (trans, m, n, kl, ku, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasSgemm, hand_cublasSgemm, (char transa, char transb, int m, int n,
+	int k, float alpha, const float *A, int lda, const float *B, int ldb, float beta,
+	float *C, int ldc), (transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasSgemv, hand_cublasSgemv, (char trans, int m, int n, float alpha,
+	const float *A, int lda, const float *x, int incx, float beta, float *y, int incy),
+	(trans, m, n, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasSger, hand_cublasSger, (int m, int n, float alpha, const float *x,
+	int incx, const float *y, int incy, float *A, int lda), (m, n, alpha, x, incx, y, incy,
+	A, lda))
+STUB(library, cublasStatus_t, cublasShutdown, hand_cublasShutdown, (void), ())
+STUB(library, float, cublasSnrm2, hand_cublasSnrm2, (int n, const float *x, int incx), (n, x,
+	incx))
+STUB(library, void, cublasSrot, hand_cublasSrot, (int n, float *x, int incx, float *y, int incy,
+	float sc, float ss), (n, x, incx, y, incy, sc, ss))
+STUB(library, void, cublasSrotg, hand_cublasSrotg, (float *sa, float *sb, float *sc, float *ss),
+	(sa, sb, sc, ss))
+STUB(library, void, cublasSrotm, hand_cublasSrotm, (int n, float *x, int incx, float *y,
+	int incy, const float *sparam), (n, x, incx, y, incy, sparam))
+STUB(library, void, cublasSrotmg, hand_cublasSrotmg, (float *sd1, float *sd2, float *sx1,
+	const float *sy1, float *sparam), (sd1, sd2, sx1, sy1, sparam))
+STUB(library, void, cublasSsbmv, hand_cublasSsbmv, (char uplo, int n, int k, float alpha,
+	const float *A, int lda, const float *x, int incx, float beta, float *y, int incy),
+	(uplo, n, k, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasSscal, hand_cublasSscal, (int n, float alpha, float *x, int incx), (n,
+	alpha, x, incx))
+STUB(library, void, cublasSspmv, hand_cublasSspmv, (char uplo, int n, float alpha,
+	const float *AP, const float *x, int incx, float beta, float *y, int incy), (uplo, n,
+	alpha, AP, x, incx, beta, y, incy))
+STUB(library, void, cublasSspr, hand_cublasSspr, (char uplo, int n, float alpha, const float *x,
+	int incx, float *AP), (uplo, n, alpha, x, incx, AP))
+STUB(library, void, cublasSspr2, hand_cublasSspr2, (char uplo, int n, float alpha,
+	const float *x, int incx, const float *y, int incy, float *AP), (uplo, n, alpha, x,
+	incx, y, incy, AP))
+STUB(library, void, cublasSswap, hand_cublasSswap, (int n, float *x, int incx, float *y,
+	int incy), (n, x, incx, y, incy))
+STUB(library, void, cublasSsymm, hand_cublasSsymm, (char side, char uplo, int m, int n,
+	float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C,
+	int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasSsymv, hand_cublasSsymv, (char uplo, int n, float alpha,
+	const float *A, int lda, const float *x, int incx, float beta, float *y, int incy),
+	(uplo, n, alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasSsyr, hand_cublasSsyr, (char uplo, int n, float alpha, const float *x,
+	int incx, float *A, int lda), (uplo, n, alpha, x, incx, A, lda))
+STUB(library, void, cublasSsyr2, hand_cublasSsyr2, (char uplo, int n, float alpha,
+	const float *x, int incx, const float *y, int incy, float *A, int lda), (uplo, n, alpha,
+	x, incx, y, incy, A, lda))
+STUB(library, void, cublasSsyr2k, hand_cublasSsyr2k, (char uplo, char trans, int n, int k,
+	float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C,
+	int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasSsyrk, hand_cublasSsyrk, (char uplo, char trans, int n, int k,
+	float alpha, const float *A, int lda, float beta, float *C, int ldc), (uplo, trans, n,
+	k, alpha, A, lda, beta, C, ldc))
+STUB(library, void, cublasStbmv, hand_cublasStbmv, (char uplo, char trans, char diag, int n,
+	int k, const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, k, A, lda,
+	x, incx))
+STUB(library, void, cublasStbsv, hand_cublasStbsv, (char uplo, char trans, char diag, int n,
+	int k, const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, k, A, lda,
+	x, incx))
+STUB(library, void, cublasStpmv, hand_cublasStpmv, (char uplo, char trans, char diag, int n,
+	const float *AP, float *x, int incx), (uplo, trans, diag, n, AP, x, incx))
+STUB(library, void, cublasStpsv, hand_cublasStpsv, (char uplo, char trans, char diag, int n,
+	const float *AP, float *x, int incx), (uplo, trans, diag, n, AP, x, incx))
+STUB(library, void, cublasStrmm, hand_cublasStrmm, (char side, char uplo, char transa,
+	char diag, int m, int n, float alpha, const float *A, int lda, float *B, int ldb),
+	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasStrmv, hand_cublasStrmv, (char uplo, char trans, char diag, int n,
+	const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, A, lda, x, incx))
+STUB(library, void, cublasStrsm, hand_cublasStrsm, (char side, char uplo, char transa,
+	char diag, int m, int n, float alpha, const float *A, int lda, float *B, int ldb),
+	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasStrsv, hand_cublasStrsv, (char uplo, char trans, char diag, int n,
+	const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, A, lda, x, incx))
+STUB(library, void, cublasZaxpy, hand_cublasZaxpy, (int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy), (n, alpha, x, incx,
+	y, incy))
+STUB(library, void, cublasZcopy, hand_cublasZcopy, (int n, const cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
+STUB(library, cuDoubleComplex, cublasZdotc, hand_cublasZdotc, (int n, const cuDoubleComplex *x,
+	int incx, const cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
+STUB(library, cuDoubleComplex, cublasZdotu, hand_cublasZdotu, (int n, const cuDoubleComplex *x,
+	int incx, const cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
+STUB(library, void, cublasZdrot, hand_cublasZdrot, (int n, cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy, double c, double s), (n, x, incx, y, incy, c, s))
+STUB(library, void, cublasZdscal, hand_cublasZdscal, (int n, double alpha, cuDoubleComplex *x,
+	int incx), (n, alpha, x, incx))
+STUB(library, void, cublasZgbmv, hand_cublasZgbmv, (char trans, int m, int n, int kl, int ku,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x,
+	int incx, cuDoubleComplex beta, cuDoubleComplex *y, int incy), (trans, m, n, kl, ku,
+	alpha, A, lda, x, incx, beta, y, incy))
+STUB(library, void, cublasZgemm, hand_cublasZgemm, (char transa, char transb, int m, int n,
+	int k, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda,
+	const cuDoubleComplex *B, int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc),
+	(transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasZgemv, hand_cublasZgemv, (char trans, int m, int n,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x,
+	int incx, cuDoubleComplex beta, cuDoubleComplex *y, int incy), (trans, m, n, alpha, A,
+	lda, x, incx, beta, y, incy))
+STUB(library, void, cublasZgerc, hand_cublasZgerc, (int m, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
+	cuDoubleComplex *A, int lda), (m, n, alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasZgeru, hand_cublasZgeru, (int m, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
+	cuDoubleComplex *A, int lda), (m, n, alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasZhbmv, hand_cublasZhbmv, (char uplo, int n, int k,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x,
+	int incx, cuDoubleComplex beta, cuDoubleComplex *y, int incy), (uplo, n, k, alpha, A,
+	lda, x, incx, beta, y, incy))
+STUB(library, void, cublasZhemm, hand_cublasZhemm, (char side, char uplo, int m, int n,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
+	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (side, uplo, m, n, alpha,
+	A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasZhemv, hand_cublasZhemv, (char uplo, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
+	cuDoubleComplex beta, cuDoubleComplex *y, int incy), (uplo, n, alpha, A, lda, x, incx,
+	beta, y, incy))
+STUB(library, void, cublasZher, hand_cublasZher, (char uplo, int n, double alpha,
+	const cuDoubleComplex *x, int incx, cuDoubleComplex *A, int lda), (uplo, n, alpha, x,
+	incx, A, lda))
+STUB(library, void, cublasZher2, hand_cublasZher2, (char uplo, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
+	cuDoubleComplex *A, int lda), (uplo, n, alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasZher2k, hand_cublasZher2k, (char uplo, char trans, int n, int k,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
+	int ldb, double beta, cuDoubleComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda,
+	B, ldb, beta, C, ldc))
+STUB(library, void, cublasZherk, hand_cublasZherk, (char uplo, char trans, int n, int k,
+	double alpha, const cuDoubleComplex *A, int lda, double beta, cuDoubleComplex *C,
+	int ldc), (uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, void, cublasZhpmv, hand_cublasZhpmv, (char uplo, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *AP, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
+	cuDoubleComplex *y, int incy), (uplo, n, alpha, AP, x, incx, beta, y, incy))
+STUB(library, void, cublasZhpr, hand_cublasZhpr, (char uplo, int n, double alpha,
+	const cuDoubleComplex *x, int incx, cuDoubleComplex *AP), (uplo, n, alpha, x, incx,
+	AP))
+STUB(library, void, cublasZhpr2, hand_cublasZhpr2, (char uplo, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
+	cuDoubleComplex *AP), (uplo, n, alpha, x, incx, y, incy, AP))
+STUB(library, void, cublasZrot, hand_cublasZrot, (int n, cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy, double sc, cuDoubleComplex cs), (n, x, incx, y, incy, sc,
+	cs))
+STUB(library, void, cublasZrotg, hand_cublasZrotg, (cuDoubleComplex *ca, cuDoubleComplex cb,
+	double *sc, cuDoubleComplex *cs), (ca, cb, sc, cs))
+STUB(library, void, cublasZscal, hand_cublasZscal, (int n, cuDoubleComplex alpha,
+	cuDoubleComplex *x, int incx), (n, alpha, x, incx))
+STUB(library, void, cublasZswap, hand_cublasZswap, (int n, cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
+STUB(library, void, cublasZsymm, hand_cublasZsymm, (char side, char uplo, int m, int n,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
+	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (side, uplo, m, n, alpha,
+	A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasZsyr2k, hand_cublasZsyr2k, (char uplo, char trans, int n, int k,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
+	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (uplo, trans, n, k, alpha,
+	A, lda, B, ldb, beta, C, ldc))
+STUB(library, void, cublasZsyrk, hand_cublasZsyrk, (char uplo, char trans, int n, int k,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex beta,
+	cuDoubleComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, void, cublasZtbmv, hand_cublasZtbmv, (char uplo, char trans, char diag, int n,
+	int k, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans,
+	diag, n, k, A, lda, x, incx))
+STUB(library, void, cublasZtbsv, hand_cublasZtbsv, (char uplo, char trans, char diag, int n,
+	int k, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans,
+	diag, n, k, A, lda, x, incx))
+STUB(library, void, cublasZtpmv, hand_cublasZtpmv, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *AP, cuDoubleComplex *x, int incx), (uplo, trans, diag, n, AP, x,
+	incx))
+STUB(library, void, cublasZtpsv, hand_cublasZtpsv, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *AP, cuDoubleComplex *x, int incx), (uplo, trans, diag, n, AP, x,
+	incx))
+STUB(library, void, cublasZtrmm, hand_cublasZtrmm, (char side, char uplo, char transa,
+	char diag, int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda,
+	cuDoubleComplex *B, int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasZtrmv, hand_cublasZtrmv, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans, diag, n,
+	A, lda, x, incx))
+STUB(library, void, cublasZtrsm, hand_cublasZtrsm, (char side, char uplo, char transa,
+	char diag, int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda,
+	cuDoubleComplex *B, int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasZtrsv, hand_cublasZtrsv, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans, diag, n,
+	A, lda, x, incx))
 
 STUB_NARROW(15);
 STUB_WIDE(cublasNrm2Ex, 0x12);
@@ -2636,173 +3045,16 @@ STUB_WIDE(cublasZdgmm, 0x2ac);
 
 #define cublas_refused(call, name, why) front_refused(&cublas_front, call, name, why)
 
-#define WHY "the API of before CUDA 4 (cublas.h): not served"
-REFUSED(cublas, cublasStatus_t, cublasAlloc)
-REFUSED(cublas, cublasStatus_t, cublasCaxpy)
+#define WHY "exported by the library, but no header of NVIDIA declares it"
 REFUSED(cublas, cublasStatus_t, cublasCbdmm)
-REFUSED(cublas, cublasStatus_t, cublasCcopy)
-REFUSED(cublas, cublasStatus_t, cublasCdotc)
-REFUSED(cublas, cublasStatus_t, cublasCdotu)
-REFUSED(cublas, cublasStatus_t, cublasCgbmv)
-REFUSED(cublas, cublasStatus_t, cublasCgemm)
-REFUSED(cublas, cublasStatus_t, cublasCgemv)
-REFUSED(cublas, cublasStatus_t, cublasCgerc)
-REFUSED(cublas, cublasStatus_t, cublasCgeru)
-REFUSED(cublas, cublasStatus_t, cublasChbmv)
-REFUSED(cublas, cublasStatus_t, cublasChemm)
-REFUSED(cublas, cublasStatus_t, cublasChemv)
-REFUSED(cublas, cublasStatus_t, cublasCher)
-REFUSED(cublas, cublasStatus_t, cublasCher2)
-REFUSED(cublas, cublasStatus_t, cublasCher2k)
-REFUSED(cublas, cublasStatus_t, cublasCherk)
-REFUSED(cublas, cublasStatus_t, cublasChpmv)
-REFUSED(cublas, cublasStatus_t, cublasChpr)
-REFUSED(cublas, cublasStatus_t, cublasChpr2)
-REFUSED(cublas, cublasStatus_t, cublasCrot)
-REFUSED(cublas, cublasStatus_t, cublasCrotg)
-REFUSED(cublas, cublasStatus_t, cublasCscal)
-REFUSED(cublas, cublasStatus_t, cublasCsrot)
-REFUSED(cublas, cublasStatus_t, cublasCsscal)
-REFUSED(cublas, cublasStatus_t, cublasCswap)
-REFUSED(cublas, cublasStatus_t, cublasCsymm)
-REFUSED(cublas, cublasStatus_t, cublasCsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasCsyrk)
-REFUSED(cublas, cublasStatus_t, cublasCtbmv)
-REFUSED(cublas, cublasStatus_t, cublasCtbsv)
-REFUSED(cublas, cublasStatus_t, cublasCtpmv)
-REFUSED(cublas, cublasStatus_t, cublasCtpsv)
-REFUSED(cublas, cublasStatus_t, cublasCtrmm)
-REFUSED(cublas, cublasStatus_t, cublasCtrmv)
-REFUSED(cublas, cublasStatus_t, cublasCtrsm)
-REFUSED(cublas, cublasStatus_t, cublasCtrsv)
-REFUSED(cublas, cublasStatus_t, cublasDasum)
-REFUSED(cublas, cublasStatus_t, cublasDaxpy)
 REFUSED(cublas, cublasStatus_t, cublasDbdmm)
-REFUSED(cublas, cublasStatus_t, cublasDcopy)
-REFUSED(cublas, cublasStatus_t, cublasDdot)
-REFUSED(cublas, cublasStatus_t, cublasDgbmv)
-REFUSED(cublas, cublasStatus_t, cublasDgemm)
-REFUSED(cublas, cublasStatus_t, cublasDgemv)
-REFUSED(cublas, cublasStatus_t, cublasDger)
-REFUSED(cublas, cublasStatus_t, cublasDnrm2)
-REFUSED(cublas, cublasStatus_t, cublasDrot)
-REFUSED(cublas, cublasStatus_t, cublasDrotg)
-REFUSED(cublas, cublasStatus_t, cublasDrotm)
-REFUSED(cublas, cublasStatus_t, cublasDrotmg)
-REFUSED(cublas, cublasStatus_t, cublasDsbmv)
-REFUSED(cublas, cublasStatus_t, cublasDscal)
-REFUSED(cublas, cublasStatus_t, cublasDspmv)
-REFUSED(cublas, cublasStatus_t, cublasDspr)
-REFUSED(cublas, cublasStatus_t, cublasDspr2)
-REFUSED(cublas, cublasStatus_t, cublasDswap)
-REFUSED(cublas, cublasStatus_t, cublasDsymm)
-REFUSED(cublas, cublasStatus_t, cublasDsymv)
-REFUSED(cublas, cublasStatus_t, cublasDsyr)
-REFUSED(cublas, cublasStatus_t, cublasDsyr2)
-REFUSED(cublas, cublasStatus_t, cublasDsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasDsyrk)
-REFUSED(cublas, cublasStatus_t, cublasDtbmv)
-REFUSED(cublas, cublasStatus_t, cublasDtbsv)
-REFUSED(cublas, cublasStatus_t, cublasDtpmv)
-REFUSED(cublas, cublasStatus_t, cublasDtpsv)
-REFUSED(cublas, cublasStatus_t, cublasDtrmm)
-REFUSED(cublas, cublasStatus_t, cublasDtrmv)
-REFUSED(cublas, cublasStatus_t, cublasDtrsm)
-REFUSED(cublas, cublasStatus_t, cublasDtrsv)
-REFUSED(cublas, cublasStatus_t, cublasDzasum)
-REFUSED(cublas, cublasStatus_t, cublasDznrm2)
-REFUSED(cublas, cublasStatus_t, cublasFree)
 REFUSED(cublas, cublasStatus_t, cublasGetBackdoor)
 REFUSED(cublas, cublasStatus_t, cublasGetEnvironmentMode)
-REFUSED(cublas, cublasStatus_t, cublasGetError)
-REFUSED(cublas, cublasStatus_t, cublasGetVersion)
-REFUSED(cublas, cublasStatus_t, cublasIcamax)
-REFUSED(cublas, cublasStatus_t, cublasIcamin)
-REFUSED(cublas, cublasStatus_t, cublasIdamax)
-REFUSED(cublas, cublasStatus_t, cublasIdamin)
-REFUSED(cublas, cublasStatus_t, cublasInit)
-REFUSED(cublas, cublasStatus_t, cublasIsamax)
-REFUSED(cublas, cublasStatus_t, cublasIsamin)
-REFUSED(cublas, cublasStatus_t, cublasIzamax)
-REFUSED(cublas, cublasStatus_t, cublasIzamin)
-REFUSED(cublas, cublasStatus_t, cublasSasum)
-REFUSED(cublas, cublasStatus_t, cublasSaxpy)
 REFUSED(cublas, cublasStatus_t, cublasSbdmm)
-REFUSED(cublas, cublasStatus_t, cublasScasum)
-REFUSED(cublas, cublasStatus_t, cublasScnrm2)
-REFUSED(cublas, cublasStatus_t, cublasScopy)
-REFUSED(cublas, cublasStatus_t, cublasSdot)
 REFUSED(cublas, cublasStatus_t, cublasSetBackdoor)
 REFUSED(cublas, cublasStatus_t, cublasSetBackdoorEx)
 REFUSED(cublas, cublasStatus_t, cublasSetEnvironmentMode)
-REFUSED(cublas, cublasStatus_t, cublasSetKernelStream)
-REFUSED(cublas, cublasStatus_t, cublasSgbmv)
-REFUSED(cublas, cublasStatus_t, cublasSgemm)
-REFUSED(cublas, cublasStatus_t, cublasSgemv)
-REFUSED(cublas, cublasStatus_t, cublasSger)
-REFUSED(cublas, cublasStatus_t, cublasShutdown)
-REFUSED(cublas, cublasStatus_t, cublasSnrm2)
-REFUSED(cublas, cublasStatus_t, cublasSrot)
-REFUSED(cublas, cublasStatus_t, cublasSrotg)
-REFUSED(cublas, cublasStatus_t, cublasSrotm)
-REFUSED(cublas, cublasStatus_t, cublasSrotmg)
-REFUSED(cublas, cublasStatus_t, cublasSsbmv)
-REFUSED(cublas, cublasStatus_t, cublasSscal)
-REFUSED(cublas, cublasStatus_t, cublasSspmv)
-REFUSED(cublas, cublasStatus_t, cublasSspr)
-REFUSED(cublas, cublasStatus_t, cublasSspr2)
-REFUSED(cublas, cublasStatus_t, cublasSswap)
-REFUSED(cublas, cublasStatus_t, cublasSsymm)
-REFUSED(cublas, cublasStatus_t, cublasSsymv)
-REFUSED(cublas, cublasStatus_t, cublasSsyr)
-REFUSED(cublas, cublasStatus_t, cublasSsyr2)
-REFUSED(cublas, cublasStatus_t, cublasSsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasSsyrk)
-REFUSED(cublas, cublasStatus_t, cublasStbmv)
-REFUSED(cublas, cublasStatus_t, cublasStbsv)
-REFUSED(cublas, cublasStatus_t, cublasStpmv)
-REFUSED(cublas, cublasStatus_t, cublasStpsv)
-REFUSED(cublas, cublasStatus_t, cublasStrmm)
-REFUSED(cublas, cublasStatus_t, cublasStrmv)
-REFUSED(cublas, cublasStatus_t, cublasStrsm)
-REFUSED(cublas, cublasStatus_t, cublasStrsv)
-REFUSED(cublas, cublasStatus_t, cublasZaxpy)
 REFUSED(cublas, cublasStatus_t, cublasZbdmm)
-REFUSED(cublas, cublasStatus_t, cublasZcopy)
-REFUSED(cublas, cublasStatus_t, cublasZdotc)
-REFUSED(cublas, cublasStatus_t, cublasZdotu)
-REFUSED(cublas, cublasStatus_t, cublasZdrot)
-REFUSED(cublas, cublasStatus_t, cublasZdscal)
-REFUSED(cublas, cublasStatus_t, cublasZgbmv)
-REFUSED(cublas, cublasStatus_t, cublasZgemm)
-REFUSED(cublas, cublasStatus_t, cublasZgemv)
-REFUSED(cublas, cublasStatus_t, cublasZgerc)
-REFUSED(cublas, cublasStatus_t, cublasZgeru)
-REFUSED(cublas, cublasStatus_t, cublasZhbmv)
-REFUSED(cublas, cublasStatus_t, cublasZhemm)
-REFUSED(cublas, cublasStatus_t, cublasZhemv)
-REFUSED(cublas, cublasStatus_t, cublasZher)
-REFUSED(cublas, cublasStatus_t, cublasZher2)
-REFUSED(cublas, cublasStatus_t, cublasZher2k)
-REFUSED(cublas, cublasStatus_t, cublasZherk)
-REFUSED(cublas, cublasStatus_t, cublasZhpmv)
-REFUSED(cublas, cublasStatus_t, cublasZhpr)
-REFUSED(cublas, cublasStatus_t, cublasZhpr2)
-REFUSED(cublas, cublasStatus_t, cublasZrot)
-REFUSED(cublas, cublasStatus_t, cublasZrotg)
-REFUSED(cublas, cublasStatus_t, cublasZscal)
-REFUSED(cublas, cublasStatus_t, cublasZswap)
-REFUSED(cublas, cublasStatus_t, cublasZsymm)
-REFUSED(cublas, cublasStatus_t, cublasZsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasZsyrk)
-REFUSED(cublas, cublasStatus_t, cublasZtbmv)
-REFUSED(cublas, cublasStatus_t, cublasZtbsv)
-REFUSED(cublas, cublasStatus_t, cublasZtpmv)
-REFUSED(cublas, cublasStatus_t, cublasZtpsv)
-REFUSED(cublas, cublasStatus_t, cublasZtrmm)
-REFUSED(cublas, cublasStatus_t, cublasZtrmv)
-REFUSED(cublas, cublasStatus_t, cublasZtrsm)
-REFUSED(cublas, cublasStatus_t, cublasZtrsv)
 #undef WHY
 
 #define WHY "cublasXt: not served yet"

@@ -10,7 +10,8 @@ import re
 import subprocess
 
 RESULTS = ("CUresult", "cudaError_t", "const char", "void", "struct cudaChannelFormatDesc",
-           "unsigned", "char", "cublasStatus_t", "cudnnStatus_t", "size_t")
+           "unsigned", "char", "cublasStatus_t", "cudnnStatus_t", "size_t",
+           "cuComplex", "cuDoubleComplex", "float", "double", "int")
 
 
 def preprocess(header, includes, compiler="gcc"):

@@ -161,8 +161,9 @@ def blas(description, cache):
     out = []
     for major in (12, 13):
         folder = os.path.join(cache, f"cublas-{major}")
-        text = header.raw(os.path.join(folder, "cublas_api.h"))
+        text = "".join(header.raw(os.path.join(folder, f)) for f in ("cublas_api.h", "cublas.h", "cublasXt.h"))
         text = re.sub(r"\b(CUBLASAPI|CUBLASWINAPI)\b", " ", text)
+        text = re.sub(r"\bcublasStatus\b", "cublasStatus_t", text)
         theirs = header.prototypes(text, "cublas")
         with open(os.path.join(folder, "names"), encoding="utf-8") as file:
             exported = set(file.read().split())
@@ -246,7 +247,7 @@ def libraries(description, cache):
     """{what: function that compares}; FileNotFoundError where a header is not there."""
     shim_nvml = os.path.join(HERE, "..", "..", "shim", "nvml")
     return {
-        "cublas.api against cublas_api.h and libcublas": lambda: blas(description, cache),
+        "cublas.api against cublas_api.h, cublas.h, cublasXt.h and libcublas": lambda: blas(description, cache),
         "cublas.h against cublas_api.h": lambda: cublas_constants(cache, "cublas.h", "cublas_api.h"),
         "cublaslt.api against cublasLt.h": lambda: blaslt(description, cache),
         "cublaslt.h against cublasLt.h": lambda: cublas_constants(cache, "cublaslt.h", "cublasLt.h"),
