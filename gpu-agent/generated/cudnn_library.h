@@ -49,6 +49,10 @@ int run_cudnnCTCLoss(struct library_frame *f);
 int run_cudnnGetCTCLossWorkspaceSize(struct library_frame *f);
 int run_cudnnGetRNNLinLayerMatrixParams(struct library_frame *f);
 int run_cudnnGetRNNLinLayerBiasParams(struct library_frame *f);
+int run_cudnnGetMultiHeadAttnBuffers(struct library_frame *f);
+int run_cudnnGetMultiHeadAttnWeights(struct library_frame *f);
+int run_cudnnMultiHeadAttnForward(struct library_frame *f);
+int run_cudnnMultiHeadAttnBackwardData(struct library_frame *f);
 CUresult serve_cudnnCreate(struct worker *w, struct request *r);
 
 #endif

@@ -1780,6 +1780,34 @@ static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 		workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes);
 }
 
+static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
+{
+	__typeof__(cudnnMultiHeadAttnBackwardWeights) *call = (__typeof__(call))f->function;
+	cudnnAttnDescriptor_t attnDesc = library_get_descriptor(f, CUDNN_KIND_ATTENTION);
+	cudnnWgradMode_t addGrad = (cudnnWgradMode_t)library_get_int(f);
+	cudnnSeqDataDescriptor_t qDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
+	void *queries = library_get_device(f);
+	cudnnSeqDataDescriptor_t kDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
+	void *keys = library_get_device(f);
+	cudnnSeqDataDescriptor_t vDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
+	void *values = library_get_device(f);
+	cudnnSeqDataDescriptor_t doDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
+	void *dout = library_get_device(f);
+	size_t weightSizeInBytes = (size_t)library_get_long(f);
+	void *weights = library_get_device(f);
+	void *dweights = library_get_device(f);
+	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
+	void *workSpace = library_get_device(f);
+	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	void *reserveSpace = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, attnDesc, addGrad, qDesc, queries, kDesc, keys, vDesc, values,
+		doDesc, dout, weightSizeInBytes, weights, dweights, workSpaceSizeInBytes,
+		workSpace, reserveSpaceSizeInBytes, reserveSpace);
+}
+
 static CUresult serve_items(struct worker *w, struct request *r);
 
 #define SERVED(of, name, verb, run, answer) \
@@ -1916,6 +1944,15 @@ static const struct library_run runs[] = {
 	ITEMS(cudnnRNNForwardTrainingEx, learned, run_cudnnRNNForwardTrainingEx, 0),
 	ITEMS(cudnnRNNBackwardDataEx, learned, run_cudnnRNNBackwardDataEx, 0),
 	ITEMS(cudnnRNNBackwardWeightsEx, learned, run_cudnnRNNBackwardWeightsEx, 0),
+	ITEMS(cudnnGetMultiHeadAttnBuffers, cached, run_cudnnGetMultiHeadAttnBuffers,
+	LIBRARY_OUTS),
+	ITEMS(cudnnGetMultiHeadAttnWeights, cached, run_cudnnGetMultiHeadAttnWeights,
+	LIBRARY_OUTS),
+	ITEMS(cudnnMultiHeadAttnForward, learned, run_cudnnMultiHeadAttnForward, LIBRARY_OUTS),
+	ITEMS(cudnnMultiHeadAttnBackwardData, learned, run_cudnnMultiHeadAttnBackwardData,
+	LIBRARY_OUTS),
+	ITEMS(cudnnMultiHeadAttnBackwardWeights, learned, run_cudnnMultiHeadAttnBackwardWeights,
+	0),
 	FRAME(cudnnCreate, call, serve_cudnnCreate, sizeof(struct library_opened)),
 	FRAME(cudnnDestroy, post, run_cudnnDestroy, 0),
 };

@@ -455,6 +455,48 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc
 		cudnnTensorDescriptor_t cDesc, const void *cx, void *cy, size_t weightSpaceSize,
 		const void *weightSpace, size_t workSpaceSize, void *workSpace,
 		size_t reserveSpaceSize, void *reserveSpace);
+cudnnStatus_t cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t *seqDataDesc);
+cudnnStatus_t cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc);
+cudnnStatus_t cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc,
+		cudnnDataType_t dataType, int nbDims, const int dimA[],
+		const cudnnSeqDataAxis_t axes[], size_t seqLengthArraySize,
+		const int seqLengthArray[], void *paddingFill);
+cudnnStatus_t cudnnGetSeqDataDescriptor(const cudnnSeqDataDescriptor_t seqDataDesc,
+		cudnnDataType_t *dataType, int *nbDims, int nbDimsRequested, int dimA[],
+		cudnnSeqDataAxis_t axes[], size_t *seqLengthArraySize,
+		size_t seqLengthSizeRequested, int seqLengthArray[], void *paddingFill);
+cudnnStatus_t cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t *attnDesc);
+cudnnStatus_t cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attnDesc);
+cudnnStatus_t cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attnDesc, unsigned attnMode,
+		int nHeads, double smScaler, cudnnDataType_t dataType,
+		cudnnDataType_t computePrec, cudnnMathType_t mathType,
+		cudnnDropoutDescriptor_t attnDropoutDesc,
+		cudnnDropoutDescriptor_t postDropoutDesc, int qSize, int kSize, int vSize,
+		int qProjSize, int kProjSize, int vProjSize, int oProjSize, int qoMaxSeqLength,
+		int kvMaxSeqLength, int maxBatchSize, int maxBeamSize);
+cudnnStatus_t cudnnGetAttnDescriptor(cudnnAttnDescriptor_t attnDesc, unsigned *attnMode,
+		int *nHeads, double *smScaler, cudnnDataType_t *dataType,
+		cudnnDataType_t *computePrec, cudnnMathType_t *mathType,
+		cudnnDropoutDescriptor_t *attnDropoutDesc,
+		cudnnDropoutDescriptor_t *postDropoutDesc, int *qSize, int *kSize, int *vSize,
+		int *qProjSize, int *kProjSize, int *vProjSize, int *oProjSize,
+		int *qoMaxSeqLength, int *kvMaxSeqLength, int *maxBatchSize, int *maxBeamSize);
+cudnnStatus_t cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, size_t *weightSizeInBytes,
+		size_t *workSpaceSizeInBytes, size_t *reserveSpaceSizeInBytes);
+cudnnStatus_t cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, cudnnMultiHeadAttnWeightKind_t wKind,
+		size_t weightSizeInBytes, const void *weights, cudnnTensorDescriptor_t wDesc,
+		void **wAddr);
+cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, int currIdx, const int loWinIdx[],
+		const int hiWinIdx[], const int devSeqLengthsQO[], const int devSeqLengthsKV[],
+		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
+		const void *residuals, const cudnnSeqDataDescriptor_t kDesc, const void *keys,
+		const cudnnSeqDataDescriptor_t vDesc, const void *values,
+		const cudnnSeqDataDescriptor_t oDesc, void *out, size_t weightSizeInBytes,
+		const void *weights, size_t workSpaceSizeInBytes, void *workSpace,
+		size_t reserveSpaceSizeInBytes, void *reserveSpace);
 cudnnStatus_t cudnnAdvVersionCheck(void);
 cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 		const int32_t devSeqLengths[], cudnnRNNDataDescriptor_t yDesc, const void *y,
@@ -469,6 +511,25 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescripto
 		const void *hx, cudnnRNNDataDescriptor_t yDesc, const void *y,
 		size_t weightSpaceSize, void *dweightSpace, size_t workSpaceSize,
 		void *workSpace, size_t reserveSpaceSize, void *reserveSpace);
+cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, const int loWinIdx[],
+		const int hiWinIdx[], const int devSeqLengthsDQDO[],
+		const int devSeqLengthsDKDV[], const cudnnSeqDataDescriptor_t doDesc,
+		const void *dout, const cudnnSeqDataDescriptor_t dqDesc, void *dqueries,
+		const void *queries, const cudnnSeqDataDescriptor_t dkDesc, void *dkeys,
+		const void *keys, const cudnnSeqDataDescriptor_t dvDesc, void *dvalues,
+		const void *values, size_t weightSizeInBytes, const void *weights,
+		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
+		void *reserveSpace);
+cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, cudnnWgradMode_t addGrad,
+		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
+		const cudnnSeqDataDescriptor_t kDesc, const void *keys,
+		const cudnnSeqDataDescriptor_t vDesc, const void *values,
+		const cudnnSeqDataDescriptor_t doDesc, const void *dout,
+		size_t weightSizeInBytes, const void *weights, void *dweights,
+		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
+		void *reserveSpace);
 cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t *ctcLossDesc);
 cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc,
 		cudnnDataType_t compType);

@@ -31,6 +31,8 @@ enum cudnn_kind {
 	CUDNN_KIND_DROPOUT = 12,    /* struct cudnn_dropout_words */
 	CUDNN_KIND_RNN = 13,	    /* struct cudnn_rnn_words */
 	CUDNN_KIND_RNN_DATA = 14,   /* struct cudnn_rnn_data_words; batch ints */
+	CUDNN_KIND_SEQ_DATA = 15,   /* struct cudnn_seq_data_words; batch times beam ints */
+	CUDNN_KIND_ATTENTION = 16,  /* struct cudnn_attention_words */
 	CUDNN_KIND_LAST
 };
 #define CUDNN_BY_STRIDES UINT32_MAX
@@ -60,6 +62,21 @@ struct cudnn_rnn_words {
 
 struct cudnn_rnn_data_words {
 	uint32_t type, layout, longest, batch, vector, fills, fill[2];
+};
+
+struct cudnn_seq_data_words {
+	uint32_t type;
+	uint32_t dim[CUDNN_SEQDATA_DIM_COUNT];	/* by axis */
+	uint32_t axes[CUDNN_SEQDATA_DIM_COUNT]; /* the outermost in memory first */
+	uint32_t fills, fill[2];
+};
+
+struct cudnn_attention_words {
+	uint32_t mode, heads, scaler[2], type, precision, math;
+	uint32_t q_size, k_size, v_size, q_proj, k_proj, v_proj, o_proj;
+	uint32_t q_longest, kv_longest, batch, beam;
+	uint32_t has_dropout, has_post;
+	struct cudnn_dropout_words dropout, post; /* of the scores, of the result */
 };
 
 /* Bytes of an element; 0: less than a byte, or unknown. */

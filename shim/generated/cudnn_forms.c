@@ -175,6 +175,26 @@ cudnnStatus_t hand_cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDat
 {
 	return cudnn_descriptor_free(rnnDataDesc, CUDNN_KIND_RNN_DATA);
 }
+
+cudnnStatus_t hand_cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t *seqDataDesc)
+{
+	return cudnn_descriptor_new((void **)seqDataDesc, CUDNN_KIND_SEQ_DATA);
+}
+
+cudnnStatus_t hand_cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc)
+{
+	return cudnn_descriptor_free(seqDataDesc, CUDNN_KIND_SEQ_DATA);
+}
+
+cudnnStatus_t hand_cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t *attnDesc)
+{
+	return cudnn_descriptor_new((void **)attnDesc, CUDNN_KIND_ATTENTION);
+}
+
+cudnnStatus_t hand_cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attnDesc)
+{
+	return cudnn_descriptor_free(attnDesc, CUDNN_KIND_ATTENTION);
+}
 #if VCUDA_ABI == 9
 
 cudnnStatus_t hand_cudnnAdvVersionCheck(void)

@@ -217,6 +217,39 @@ cudnnStatus_t hand_cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDes
 		cudnnDataType_t *dataType, cudnnRNNDataLayout_t *layout, int *maxSeqLength,
 		int *batchSize, int *vectorSize, int arrayLengthRequested, int seqLengthArray[],
 		void *paddingFill);
+cudnnStatus_t hand_cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t *seqDataDesc);
+cudnnStatus_t hand_cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc);
+cudnnStatus_t hand_cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc,
+		cudnnDataType_t dataType, int nbDims, const int dimA[],
+		const cudnnSeqDataAxis_t axes[], size_t seqLengthArraySize,
+		const int seqLengthArray[], void *paddingFill);
+cudnnStatus_t hand_cudnnGetSeqDataDescriptor(const cudnnSeqDataDescriptor_t seqDataDesc,
+		cudnnDataType_t *dataType, int *nbDims, int nbDimsRequested, int dimA[],
+		cudnnSeqDataAxis_t axes[], size_t *seqLengthArraySize,
+		size_t seqLengthSizeRequested, int seqLengthArray[], void *paddingFill);
+cudnnStatus_t hand_cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t *attnDesc);
+cudnnStatus_t hand_cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attnDesc);
+cudnnStatus_t hand_cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attnDesc, unsigned attnMode,
+		int nHeads, double smScaler, cudnnDataType_t dataType,
+		cudnnDataType_t computePrec, cudnnMathType_t mathType,
+		cudnnDropoutDescriptor_t attnDropoutDesc,
+		cudnnDropoutDescriptor_t postDropoutDesc, int qSize, int kSize, int vSize,
+		int qProjSize, int kProjSize, int vProjSize, int oProjSize, int qoMaxSeqLength,
+		int kvMaxSeqLength, int maxBatchSize, int maxBeamSize);
+cudnnStatus_t hand_cudnnGetAttnDescriptor(cudnnAttnDescriptor_t attnDesc, unsigned *attnMode,
+		int *nHeads, double *smScaler, cudnnDataType_t *dataType,
+		cudnnDataType_t *computePrec, cudnnMathType_t *mathType,
+		cudnnDropoutDescriptor_t *attnDropoutDesc,
+		cudnnDropoutDescriptor_t *postDropoutDesc, int *qSize, int *kSize, int *vSize,
+		int *qProjSize, int *kProjSize, int *vProjSize, int *oProjSize,
+		int *qoMaxSeqLength, int *kvMaxSeqLength, int *maxBatchSize, int *maxBeamSize);
+cudnnStatus_t hand_cudnnGetMultiHeadAttnBuffers(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, size_t *weightSizeInBytes,
+		size_t *workSpaceSizeInBytes, size_t *reserveSpaceSizeInBytes);
+cudnnStatus_t hand_cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, cudnnMultiHeadAttnWeightKind_t wKind,
+		size_t weightSizeInBytes, const void *weights, cudnnTensorDescriptor_t wDesc,
+		void **wAddr);
 cudnnStatus_t hand_cudnnAdvVersionCheck(void);
 cudnnStatus_t hand_cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t *ctcLossDesc);
 cudnnStatus_t hand_cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc,

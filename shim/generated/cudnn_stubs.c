@@ -1492,6 +1492,92 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
 	library_put_device(&items, reserveSpace);
 	return library_send(&items);
 }
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, hand_cudnnCreateSeqDataDescriptor,
+	(cudnnSeqDataDescriptor_t *seqDataDesc), (seqDataDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySeqDataDescriptor,
+	hand_cudnnDestroySeqDataDescriptor, (cudnnSeqDataDescriptor_t seqDataDesc),
+	(seqDataDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetSeqDataDescriptor, hand_cudnnSetSeqDataDescriptor,
+	(cudnnSeqDataDescriptor_t seqDataDesc, cudnnDataType_t dataType, int nbDims,
+	const int dimA[], const cudnnSeqDataAxis_t axes[], size_t seqLengthArraySize,
+	const int seqLengthArray[], void *paddingFill), (seqDataDesc, dataType, nbDims, dimA,
+	axes, seqLengthArraySize, seqLengthArray, paddingFill))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetSeqDataDescriptor, hand_cudnnGetSeqDataDescriptor,
+	(const cudnnSeqDataDescriptor_t seqDataDesc, cudnnDataType_t *dataType, int *nbDims,
+	int nbDimsRequested, int dimA[], cudnnSeqDataAxis_t axes[], size_t *seqLengthArraySize,
+	size_t seqLengthSizeRequested, int seqLengthArray[], void *paddingFill), (seqDataDesc,
+	dataType, nbDims, nbDimsRequested, dimA, axes, seqLengthArraySize,
+	seqLengthSizeRequested, seqLengthArray, paddingFill))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAttnDescriptor, hand_cudnnCreateAttnDescriptor,
+	(cudnnAttnDescriptor_t *attnDesc), (attnDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAttnDescriptor, hand_cudnnDestroyAttnDescriptor,
+	(cudnnAttnDescriptor_t attnDesc), (attnDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAttnDescriptor, hand_cudnnSetAttnDescriptor,
+	(cudnnAttnDescriptor_t attnDesc, unsigned attnMode, int nHeads, double smScaler,
+	cudnnDataType_t dataType, cudnnDataType_t computePrec, cudnnMathType_t mathType,
+	cudnnDropoutDescriptor_t attnDropoutDesc, cudnnDropoutDescriptor_t postDropoutDesc,
+	int qSize, int kSize, int vSize, int qProjSize, int kProjSize, int vProjSize,
+	int oProjSize, int qoMaxSeqLength, int kvMaxSeqLength, int maxBatchSize,
+	int maxBeamSize), (attnDesc, attnMode, nHeads, smScaler, dataType, computePrec,
+	mathType, attnDropoutDesc, postDropoutDesc, qSize, kSize, vSize, qProjSize, kProjSize,
+	vProjSize, oProjSize, qoMaxSeqLength, kvMaxSeqLength, maxBatchSize, maxBeamSize))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAttnDescriptor, hand_cudnnGetAttnDescriptor,
+	(cudnnAttnDescriptor_t attnDesc, unsigned *attnMode, int *nHeads, double *smScaler,
+	cudnnDataType_t *dataType, cudnnDataType_t *computePrec, cudnnMathType_t *mathType,
+	cudnnDropoutDescriptor_t *attnDropoutDesc, cudnnDropoutDescriptor_t *postDropoutDesc,
+	int *qSize, int *kSize, int *vSize, int *qProjSize, int *kProjSize, int *vProjSize,
+	int *oProjSize, int *qoMaxSeqLength, int *kvMaxSeqLength, int *maxBatchSize,
+	int *maxBeamSize), (attnDesc, attnMode, nHeads, smScaler, dataType, computePrec,
+	mathType, attnDropoutDesc, postDropoutDesc, qSize, kSize, vSize, qProjSize, kProjSize,
+	vProjSize, oProjSize, qoMaxSeqLength, kvMaxSeqLength, maxBatchSize, maxBeamSize))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnBuffers, hand_cudnnGetMultiHeadAttnBuffers,
+	(cudnnHandle_t handle, const cudnnAttnDescriptor_t attnDesc, size_t *weightSizeInBytes,
+	size_t *workSpaceSizeInBytes, size_t *reserveSpaceSizeInBytes), (handle, attnDesc,
+	weightSizeInBytes, workSpaceSizeInBytes, reserveSpaceSizeInBytes))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnWeights, hand_cudnnGetMultiHeadAttnWeights,
+	(cudnnHandle_t handle, const cudnnAttnDescriptor_t attnDesc,
+	cudnnMultiHeadAttnWeightKind_t wKind, size_t weightSizeInBytes, const void *weights,
+	cudnnTensorDescriptor_t wDesc, void **wAddr), (handle, attnDesc, wKind,
+	weightSizeInBytes, weights, wDesc, wAddr))
+
+/* learned 2190 */
+STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, int currIdx, const int loWinIdx[],
+		const int hiWinIdx[], const int devSeqLengthsQO[], const int devSeqLengthsKV[],
+		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
+		const void *residuals, const cudnnSeqDataDescriptor_t kDesc, const void *keys,
+		const cudnnSeqDataDescriptor_t vDesc, const void *values,
+		const cudnnSeqDataDescriptor_t oDesc, void *out, size_t weightSizeInBytes,
+		const void *weights, size_t workSpaceSizeInBytes, void *workSpace,
+		size_t reserveSpaceSizeInBytes, void *reserveSpace)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnForward,
+		OP_cudnnMultiHeadAttnForward, LIBRARY_LEARNED, handle);
+	library_put_descriptor(&items, attnDesc, CUDNN_KIND_ATTENTION);
+	library_put_int(&items, (uint32_t)currIdx);
+	library_put_ints(&items, loWinIdx, cudnn_seq_steps(qDesc));
+	library_put_ints(&items, hiWinIdx, cudnn_seq_steps(qDesc));
+	library_put_device(&items, devSeqLengthsQO);
+	library_put_device(&items, devSeqLengthsKV);
+	library_put_descriptor(&items, qDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, queries);
+	library_put_device(&items, residuals);
+	library_put_descriptor(&items, kDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, keys);
+	library_put_descriptor(&items, vDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, values);
+	library_put_descriptor(&items, oDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, out);
+	library_put_long(&items, (uint64_t)weightSizeInBytes);
+	library_put_device(&items, weights);
+	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	library_put_device(&items, workSpace);
+	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	library_put_device(&items, reserveSpace);
+	return library_send(&items);
+}
 #if VCUDA_ABI == 9
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvVersionCheck, hand_cudnnAdvVersionCheck, (void), ())
 #endif
@@ -1560,6 +1646,82 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle,
 	library_put_long(&items, (uint64_t)workSpaceSize);
 	library_put_device(&items, workSpace);
 	library_put_long(&items, (uint64_t)reserveSpaceSize);
+	library_put_device(&items, reserveSpace);
+	return library_send(&items);
+}
+
+/* learned 2191 */
+STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, const int loWinIdx[],
+		const int hiWinIdx[], const int devSeqLengthsDQDO[],
+		const int devSeqLengthsDKDV[], const cudnnSeqDataDescriptor_t doDesc,
+		const void *dout, const cudnnSeqDataDescriptor_t dqDesc, void *dqueries,
+		const void *queries, const cudnnSeqDataDescriptor_t dkDesc, void *dkeys,
+		const void *keys, const cudnnSeqDataDescriptor_t dvDesc, void *dvalues,
+		const void *values, size_t weightSizeInBytes, const void *weights,
+		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
+		void *reserveSpace)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardData,
+		OP_cudnnMultiHeadAttnBackwardData, LIBRARY_LEARNED, handle);
+	library_put_descriptor(&items, attnDesc, CUDNN_KIND_ATTENTION);
+	library_put_ints(&items, loWinIdx, cudnn_seq_steps(dqDesc));
+	library_put_ints(&items, hiWinIdx, cudnn_seq_steps(dqDesc));
+	library_put_device(&items, devSeqLengthsDQDO);
+	library_put_device(&items, devSeqLengthsDKDV);
+	library_put_descriptor(&items, doDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, dout);
+	library_put_descriptor(&items, dqDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, dqueries);
+	library_put_device(&items, queries);
+	library_put_descriptor(&items, dkDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, dkeys);
+	library_put_device(&items, keys);
+	library_put_descriptor(&items, dvDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, dvalues);
+	library_put_device(&items, values);
+	library_put_long(&items, (uint64_t)weightSizeInBytes);
+	library_put_device(&items, weights);
+	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	library_put_device(&items, workSpace);
+	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	library_put_device(&items, reserveSpace);
+	return library_send(&items);
+}
+
+/* learned 2192 */
+STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle,
+		const cudnnAttnDescriptor_t attnDesc, cudnnWgradMode_t addGrad,
+		const cudnnSeqDataDescriptor_t qDesc, const void *queries,
+		const cudnnSeqDataDescriptor_t kDesc, const void *keys,
+		const cudnnSeqDataDescriptor_t vDesc, const void *values,
+		const cudnnSeqDataDescriptor_t doDesc, const void *dout,
+		size_t weightSizeInBytes, const void *weights, void *dweights,
+		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
+		void *reserveSpace)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardWeights,
+		OP_cudnnMultiHeadAttnBackwardWeights, LIBRARY_LEARNED, handle);
+	library_put_descriptor(&items, attnDesc, CUDNN_KIND_ATTENTION);
+	library_put_int(&items, (uint32_t)addGrad);
+	library_put_descriptor(&items, qDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, queries);
+	library_put_descriptor(&items, kDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, keys);
+	library_put_descriptor(&items, vDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, values);
+	library_put_descriptor(&items, doDesc, CUDNN_KIND_SEQ_DATA);
+	library_put_device(&items, dout);
+	library_put_long(&items, (uint64_t)weightSizeInBytes);
+	library_put_device(&items, weights);
+	library_put_device(&items, dweights);
+	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	library_put_device(&items, workSpace);
+	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
 	library_put_device(&items, reserveSpace);
 	return library_send(&items);
 }
@@ -2661,22 +2823,6 @@ REFUSED(cudnn, cudnnStatus_t, cudnnBackendUpdateCudaGraph)
 #define WHY "folded transforms: not served yet"
 REFUSED(cudnn, cudnnStatus_t, cudnnInitTransformDest)
 REFUSED(cudnn, cudnnStatus_t, cudnnGetFoldedConvBackwardDataDescriptors)
-#undef WHY
-
-#define WHY "the attention API, which cuDNN replaced by graphs"
-REFUSED(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroySeqDataDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetSeqDataDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetSeqDataDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnCreateAttnDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroyAttnDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetAttnDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetAttnDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnBuffers)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetMultiHeadAttnWeights)
-REFUSED(cudnn, cudnnStatus_t, cudnnMultiHeadAttnForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnMultiHeadAttnBackwardData)
-REFUSED(cudnn, cudnnStatus_t, cudnnMultiHeadAttnBackwardWeights)
 #undef WHY
 
 #define WHY "fused operations, which cuDNN replaced by graphs"

@@ -114,6 +114,25 @@ struct dnn_tensor dnn_filter_tensor(const struct dnn_filter *filter);
 
 double dnn_activate(const struct dnn_activation *activation, double x);
 
+/* ---- dropout.c ---- */
+
+/* A dropout descriptor. */
+struct dnn_dropout {
+	float rate;
+	void *states;
+	size_t bytes;
+	unsigned long long seed;
+};
+
+/* 0 for none. */
+double dnn_dropout_rate(const struct dnn_dropout *dropout);
+/* Draws which of N values stay; false: the handle failed. */
+bool dnn_dropout_draw(
+	struct dnn_job *job, const struct dnn_dropout *dropout, uint8_t *kept, int64_t n);
+/* Drops them, and makes up for it in the others. */
+void dnn_dropout_apply(
+	const struct dnn_dropout *dropout, const uint8_t *kept, double *values, int64_t n);
+
 /* ---- convolve.c ---- */
 
 struct dnn_window {

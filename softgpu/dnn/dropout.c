@@ -10,13 +10,6 @@ struct states {
 	uint64_t seed, drawn;
 };
 
-struct dnn_dropout {
-	float rate;
-	void *states;
-	size_t bytes;
-	unsigned long long seed;
-};
-
 struct dropout_job {
 	struct dnn_job job;
 	struct dnn_dropout dropout;
@@ -26,6 +19,11 @@ struct dropout_job {
 	uint8_t *reserve;
 	bool back;
 };
+
+double dnn_dropout_rate(const struct dnn_dropout *dropout)
+{
+	return dropout ? (double)dropout->rate : 0;
+}
 
 DNN_CALL(cudnnCreateDropoutDescriptor, struct dnn_dropout **dropout)
 {
@@ -117,26 +115,38 @@ static double drawn(uint64_t seed, uint64_t number)
 	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
+bool dnn_dropout_draw(
+	struct dnn_job *job, const struct dnn_dropout *dropout, uint8_t *kept, int64_t n)
+{
+	struct states *states = dnn_reach(job, dropout->states, sizeof(*states));
+
+	for (int64_t i = 0; states && i < n; i++)
+		kept[i] = drawn(states->seed, states->drawn + (uint64_t)i) >=
+			  (double)dropout->rate;
+	if (states)
+		states->drawn += (uint64_t)n;
+	return states;
+}
+
+void dnn_dropout_apply(
+	const struct dnn_dropout *dropout, const uint8_t *kept, double *values, int64_t n)
+{
+	double rate = (double)dropout->rate;
+
+	for (int64_t i = 0; i < n; i++)
+		values[i] = kept[i] && rate < 1 ? values[i] / (1 - rate) : 0;
+}
+
 static void dropout_run(struct dnn_job *job)
 {
 	struct dropout_job *j = (void *)job;
 	int64_t n = dnn_elements(&j->x);
 	cleanup_values double *x = dnn_load(job, &j->x, j->x_at);
 	uint8_t *kept = dnn_reach(job, j->reserve, (uint64_t)n);
-	double rate = (double)j->dropout.rate;
-	struct states *states = NULL;
 
-	if (!j->back)
-		states = dnn_reach(job, j->dropout.states, sizeof(*states));
-	if (!x || !kept || (!j->back && !states))
+	if (!x || !kept || (!j->back && !dnn_dropout_draw(job, &j->dropout, kept, n)))
 		return;
-	for (int64_t i = 0; i < n; i++) {
-		if (!j->back)
-			kept[i] = drawn(states->seed, states->drawn + (uint64_t)i) >= rate;
-		x[i] = kept[i] && rate < 1 ? x[i] / (1 - rate) : 0;
-	}
-	if (!j->back)
-		states->drawn += (uint64_t)n;
+	dnn_dropout_apply(&j->dropout, kept, x, n);
 	dnn_store(job, &j->y, j->y_at, x, 1, 0);
 }
 

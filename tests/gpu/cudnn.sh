@@ -21,7 +21,7 @@ library_start
 for abi in 8 9; do
 	native=$(library_native libcudnn.so.$abi)
 	for program in convolution backend captured normalization pooling elementwise dropout ctc transformer \
-		recurrent; do
+		recurrent attention; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native $abi $program" env LD_LIBRARY_PATH="$path" \
 				"$dist/cudnn/$abi/$program"

@@ -31,7 +31,7 @@ void cudnn_put_descriptor(struct library_items *items, const void *descriptor, u
 	if (!to)
 		return;
 	memcpy(to, d->word, d->words * sizeof(d->word[0]));
-	if (kind == CUDNN_KIND_RNN_DATA)
+	if (kind == CUDNN_KIND_RNN_DATA || kind == CUDNN_KIND_SEQ_DATA)
 		library_put_varying_ints(items, d->ints, (uint32_t)d->int_count);
 }
 

@@ -32,6 +32,7 @@ struct cudnn_descriptor {
 	int32_t *ints; /* sequence lengths; ours */
 	uint32_t int_count;
 	struct cudnn_descriptor *other; /* what the app gave as its dropout descriptor */
+	struct cudnn_descriptor *post;	/* and, attention, as the second one */
 };
 
 /* Puts one of that kind, or NULL. One that was never set is a fault. */
@@ -52,6 +53,17 @@ cudnnStatus_t cudnn_descriptor_free(void *descriptor, uint32_t kind);
 uint32_t cudnn_scale_bytes(const void *descriptor);
 /* Bytes of one element. */
 uint32_t cudnn_value_bytes(cudnnTensorDescriptor_t descriptor);
+/* What a dropout descriptor, or NULL, holds now: later changes of it need the network that uses
+ * it set again. *has: 0 where there is none. */
+cudnnStatus_t cudnn_dropout_copy(cudnnDropoutDescriptor_t dropout, uint32_t *has,
+	struct cudnn_dropout_words *words);
+/* Attention: how many time steps the queries have. */
+uint32_t cudnn_seq_steps(cudnnSeqDataDescriptor_t queries);
+/* Where weights lie, as gpu-agent/worker/libraries/cudnn/hand.c answers it: 1 + the distance from
+ * the start, or 0; then the number of words of the descriptor and the words. Sets `descriptor`
+ * and *address, each of which may be NULL. */
+void cudnn_place(const uint64_t *distance, const uint64_t *words, const void *start,
+	void *descriptor, uint32_t kind, void **address);
 /* CTC: how many sequences there are, and labels in them all. */
 uint32_t cudnn_batch(cudnnTensorDescriptor_t probabilities);
 uint32_t cudnn_label_count(cudnnTensorDescriptor_t probabilities, const int *lengths);

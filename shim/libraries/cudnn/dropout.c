@@ -32,6 +32,20 @@ cudnnStatus_t cudnn_dropout_keep(cudnnDropoutDescriptor_t dropoutDesc, cudnnHand
 	return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t cudnn_dropout_copy(
+	cudnnDropoutDescriptor_t dropout, uint32_t *has, struct cudnn_dropout_words *words)
+{
+	const struct cudnn_descriptor *from = cudnn_descriptor_of(dropout, CUDNN_KIND_DROPOUT);
+
+	if (dropout && !from)
+		return cudnn_fault(CUDNN_STATUS_BAD_PARAM, "no dropout descriptor");
+	memset(words, 0, sizeof(*words));
+	*has = from && from->words;
+	if (*has)
+		memcpy(words, from->word, sizeof(*words));
+	return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t hand_cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc,
 	cudnnHandle_t handle, float dropout, void *states, size_t stateSizeInBytes,
 	unsigned long long seed)

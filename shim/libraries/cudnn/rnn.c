@@ -35,20 +35,11 @@ static void store(struct cudnn_descriptor *d, const struct cudnn_rnn_words *word
 	memcpy(d->word, words, sizeof(*words));
 }
 
-/* As it is now: later changes of the dropout descriptor need the network set again. */
 static cudnnStatus_t copy_dropout(struct cudnn_descriptor *d, struct cudnn_rnn_words *words,
 	cudnnDropoutDescriptor_t dropout)
 {
-	const struct cudnn_descriptor *from = cudnn_descriptor_of(dropout, CUDNN_KIND_DROPOUT);
-
-	if (dropout && !from)
-		return bad("no dropout descriptor");
-	memset(&words->dropout, 0, sizeof(words->dropout));
-	words->has_dropout = from && from->words;
-	if (words->has_dropout)
-		memcpy(&words->dropout, from->word, sizeof(words->dropout));
 	d->other = (struct cudnn_descriptor *)dropout;
-	return CUDNN_STATUS_SUCCESS;
+	return cudnn_dropout_copy(dropout, &words->has_dropout, &words->dropout);
 }
 
 cudnnStatus_t hand_cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo,
@@ -347,11 +338,9 @@ cudnnStatus_t hand_cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDes
 
 /* --- where weights lie -------------------------------------------------------------------- */
 
-/* What gpu-agent/worker/libraries/cudnn/hand.c answers: 1 + the distance from the start, or 0;
- * then the number of words of the descriptor and the words. */
 #define PLACE_WORDS 20
 
-static void place(const uint64_t *distance, const uint64_t *words, const void *start,
+void cudnn_place(const uint64_t *distance, const uint64_t *words, const void *start,
 	void *descriptor, uint32_t kind, void **address)
 {
 	struct cudnn_descriptor *d = cudnn_descriptor_of(descriptor, kind);
@@ -381,8 +370,8 @@ cudnnStatus_t hand_cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescrip
 	library_put_int(&items, (uint32_t)linLayerID);
 	if (library_exchange(&items, &reply, sizeof(reply)))
 		return items.status;
-	place(&reply.out[0], &reply.out[2], weightSpace, mDesc, CUDNN_KIND_TENSOR, mAddr);
-	place(&reply.out[1], &reply.out[13], weightSpace, bDesc, CUDNN_KIND_TENSOR, bAddr);
+	cudnn_place(&reply.out[0], &reply.out[2], weightSpace, mDesc, CUDNN_KIND_TENSOR, mAddr);
+	cudnn_place(&reply.out[1], &reply.out[13], weightSpace, bDesc, CUDNN_KIND_TENSOR, bAddr);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -402,6 +391,6 @@ cudnnStatus_t cudnn_rnn_layer(uint16_t op, cudnnHandle_t handle, cudnnRNNDescrip
 	library_put_int(&items, (uint32_t)linLayerID);
 	if (library_exchange(&items, &reply, sizeof(reply)))
 		return items.status;
-	place(&reply.out[0], &reply.out[2], w, desc, CUDNN_KIND_FILTER, address);
+	cudnn_place(&reply.out[0], &reply.out[2], w, desc, CUDNN_KIND_FILTER, address);
 	return CUDNN_STATUS_SUCCESS;
 }

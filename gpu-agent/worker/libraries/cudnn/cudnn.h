@@ -53,7 +53,17 @@ struct cudnn_content {
 /* The library's descriptor of that kind, made where it is new; NULL where that came, or the
  * frame is refused because it is no good. It lasts until the frame is served. */
 void *cudnn_get_descriptor(struct library_frame *f, uint32_t kind);
+/* Restores a dropout descriptor, whose states are there already, from its words. */
+cudnnStatus_t cudnn_set_dropout(struct library_frame *f, void *d, const uint32_t *word);
+/* Attention's (attention.c). `dropouts`: of the scores and of the result; made here, the
+ * caller's in any case. */
+cudnnStatus_t cudnn_set_seq_data(
+	const struct cudnn_library *l, void *d, const struct cudnn_content *c);
+cudnnStatus_t cudnn_set_attention(
+	struct library_frame *f, void *d, const struct cudnn_content *c, void **dropouts);
 void cudnn_descriptors_forget(uint16_t context);
+/* 1 + how far an address is from the start; 0 where there is none. */
+uint64_t cudnn_distance(const void *address, const void *start);
 /* The words of a tensor or filter of the library's; how many, 0 where it cannot be read. */
 uint32_t cudnn_words_of_tensor(const struct cudnn_library *l, cudnnTensorDescriptor_t tensor,
 	uint32_t *words, uint32_t room);

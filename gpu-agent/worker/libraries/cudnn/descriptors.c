@@ -21,7 +21,7 @@ struct kept {
 	uint64_t used; /* the last call that used it */
 	const struct cudnn_library *library;
 	void *descriptor;
-	void *dropout; /* a network's own, or NULL */
+	void *dropouts[2]; /* a network's own, or NULL */
 	uint16_t context;
 	uint16_t kind;
 	uint32_t words, ints;
@@ -72,9 +72,18 @@ static void cudnn_destroy(const struct cudnn_library *l, enum cudnn_kind kind, v
 	case CUDNN_KIND_DROPOUT: l->cudnnDestroyDropoutDescriptor(descriptor); break;
 	case CUDNN_KIND_RNN: l->cudnnDestroyRNNDescriptor(descriptor); break;
 	case CUDNN_KIND_RNN_DATA: l->cudnnDestroyRNNDataDescriptor(descriptor); break;
+	case CUDNN_KIND_SEQ_DATA: l->cudnnDestroySeqDataDescriptor(descriptor); break;
+	case CUDNN_KIND_ATTENTION: l->cudnnDestroyAttnDescriptor(descriptor); break;
 	case CUDNN_KIND_NONE:
 	case CUDNN_KIND_LAST: break;
 	}
+}
+
+static void cudnn_destroy_dropouts(const struct cudnn_library *l, void *const *dropouts)
+{
+	for (int i = 0; i < 2; i++)
+		if (dropouts[i])
+			cudnn_destroy(l, CUDNN_KIND_DROPOUT, dropouts[i]);
 }
 
 static void kept_drop(struct kept *k)
@@ -87,8 +96,7 @@ static void kept_drop(struct kept *k)
 	kept_unlink(k);
 	kept_count--;
 	cudnn_destroy(k->library, k->kind, k->descriptor);
-	if (k->dropout)
-		cudnn_destroy(k->library, CUDNN_KIND_DROPOUT, k->dropout);
+	cudnn_destroy_dropouts(k->library, k->dropouts);
 	free(k);
 }
 
@@ -201,7 +209,7 @@ static cudnnStatus_t cudnn_set_ctc(
 }
 
 /* Takes over states that are there already: filling them is a call of its own. */
-static cudnnStatus_t cudnn_set_dropout(struct library_frame *f, void *d, const uint32_t *word)
+cudnnStatus_t cudnn_set_dropout(struct library_frame *f, void *d, const uint32_t *word)
 {
 	struct cudnn_dropout_words words;
 	uint64_t states, bytes, seed;
@@ -292,7 +300,7 @@ static cudnnStatus_t cudnn_set_rnn_data(
 
 /* Makes the library's descriptor and sets it; *made is the caller's in any case. */
 static cudnnStatus_t cudnn_make(
-	struct library_frame *f, const struct cudnn_content *c, void **made, void **dropout)
+	struct library_frame *f, const struct cudnn_content *c, void **made, void **dropouts)
 {
 	const struct cudnn_library *l = f->library;
 	const uint32_t *word = c->word;
@@ -376,11 +384,19 @@ static cudnnStatus_t cudnn_make(
 			       : none;
 	case CUDNN_KIND_RNN:
 		return MADE(l, RNN, cudnnSetRNNDescriptor_v8, made)
-			       ? cudnn_set_rnn(f, *made, c, dropout)
+			       ? cudnn_set_rnn(f, *made, c, dropouts)
 			       : none;
 	case CUDNN_KIND_RNN_DATA:
 		return MADE(l, RNNData, cudnnSetRNNDataDescriptor, made)
 			       ? cudnn_set_rnn_data(l, *made, c)
+			       : none;
+	case CUDNN_KIND_SEQ_DATA:
+		return MADE(l, SeqData, cudnnSetSeqDataDescriptor, made)
+			       ? cudnn_set_seq_data(l, *made, c)
+			       : none;
+	case CUDNN_KIND_ATTENTION:
+		return MADE(l, Attn, cudnnSetAttnDescriptor, made)
+			       ? cudnn_set_attention(f, *made, c, dropouts)
 			       : none;
 	case CUDNN_KIND_NONE:
 	case CUDNN_KIND_LAST: break;
@@ -403,7 +419,7 @@ static bool kept_is(const struct kept *k, const struct library_frame *f,
 static void *cudnn_descriptor(struct library_frame *f, const struct cudnn_content *c)
 {
 	uint64_t hash = kept_hash(c->word, c->words, c->kind * 0x100000001b3u);
-	void *made = NULL, *dropout = NULL;
+	void *made = NULL, *dropouts[2] = {NULL, NULL};
 	cudnnStatus_t status;
 	struct kept *k;
 
@@ -422,12 +438,11 @@ static void *cudnn_descriptor(struct library_frame *f, const struct cudnn_conten
 	if (kept_count >= KEPT_MAX && oldest->used != f->r->header.seq)
 		kept_drop(oldest);
 	k = malloc(sizeof(*k) + 4 * ((size_t)c->words + c->ints));
-	status = k ? cudnn_make(f, c, &made, &dropout) : CUDNN_STATUS_ALLOC_FAILED;
+	status = k ? cudnn_make(f, c, &made, dropouts) : CUDNN_STATUS_ALLOC_FAILED;
 	if (status) {
-		if (dropout)
-			cudnn_destroy(f->library, CUDNN_KIND_DROPOUT, dropout);
 		if (made)
 			cudnn_destroy(f->library, c->kind, made);
+		cudnn_destroy_dropouts(f->library, dropouts);
 		free(k);
 		/* Small numbers are the library's own, of 8; ours are 9's. */
 		library_refuse(f, status < 1000 ? cudnn_nine(f->library, status) : status);
@@ -438,7 +453,7 @@ static void *cudnn_descriptor(struct library_frame *f, const struct cudnn_conten
 		.used = f->r->header.seq,
 		.library = f->library,
 		.descriptor = made,
-		.dropout = dropout,
+		.dropouts = {dropouts[0], dropouts[1]},
 		.context = f->r->header.context,
 		.kind = (uint16_t)c->kind,
 		.words = c->words,
@@ -459,7 +474,7 @@ void *cudnn_get_descriptor(struct library_frame *f, uint32_t kind)
 	content.words = library_get_content(f, kind, CUDNN_DESCRIPTOR_WORDS, &content.word);
 	if (!content.words)
 		return NULL;
-	if (kind == CUDNN_KIND_RNN_DATA)
+	if (kind == CUDNN_KIND_RNN_DATA || kind == CUDNN_KIND_SEQ_DATA)
 		content.sequence = library_get_varying_ints(f, &content.ints);
 	return f->stopped ? NULL : cudnn_descriptor(f, &content);
 }

@@ -127,7 +127,7 @@ int run_cudnnGetCTCLossWorkspaceSize(struct library_frame *f)
 /* --- weights: 1 + the distance from their start, or 0; then the words of the descriptor ----
  */
 
-static uint64_t cudnn_distance(const void *address, const void *start)
+uint64_t cudnn_distance(const void *address, const void *start)
 {
 	if (!address)
 		return 0;
