@@ -719,6 +719,30 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alp
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dbDesc, void *db);
 cudnnStatus_t cudnnSubquadraticOpsVersionCheck(void);
+cudnnStatus_t cudnnCreateAlgorithmDescriptor(cudnnAlgorithmDescriptor_t *algoDesc);
+cudnnStatus_t cudnnSetAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc,
+		cudnnAlgorithm_t algorithm);
+cudnnStatus_t cudnnGetAlgorithmDescriptor(const cudnnAlgorithmDescriptor_t algoDesc,
+		cudnnAlgorithm_t *algorithm);
+cudnnStatus_t cudnnCopyAlgorithmDescriptor(const cudnnAlgorithmDescriptor_t src,
+		cudnnAlgorithmDescriptor_t dest);
+cudnnStatus_t cudnnDestroyAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc);
+cudnnStatus_t cudnnCreateAlgorithmPerformance(cudnnAlgorithmPerformance_t *algoPerf,
+		int numberToCreate);
+cudnnStatus_t cudnnSetAlgorithmPerformance(cudnnAlgorithmPerformance_t algoPerf,
+		cudnnAlgorithmDescriptor_t algoDesc, cudnnStatus_t status, float time,
+		size_t memory);
+cudnnStatus_t cudnnGetAlgorithmPerformance(const cudnnAlgorithmPerformance_t algoPerf,
+		cudnnAlgorithmDescriptor_t *algoDesc, cudnnStatus_t *status, float *time,
+		size_t *memory);
+cudnnStatus_t cudnnDestroyAlgorithmPerformance(cudnnAlgorithmPerformance_t *algoPerf,
+		int numberToDestroy);
+cudnnStatus_t cudnnGetAlgorithmSpaceSize(cudnnHandle_t handle,
+		cudnnAlgorithmDescriptor_t algoDesc, size_t *algoSpaceSizeInBytes);
+cudnnStatus_t cudnnSaveAlgorithm(cudnnHandle_t handle, cudnnAlgorithmDescriptor_t algoDesc,
+		void *algoSpace, size_t algoSpaceSizeInBytes);
+cudnnStatus_t cudnnRestoreAlgorithm(cudnnHandle_t handle, void *algoSpace,
+		size_t algoSpaceSizeInBytes, cudnnAlgorithmDescriptor_t algoDesc);
 cudnnStatus_t cudnnOpsInferVersionCheck(void);
 cudnnStatus_t cudnnOpsTrainVersionCheck(void);
 cudnnStatus_t cudnnSetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
@@ -743,6 +767,11 @@ cudnnStatus_t cudnnSetRNNProjectionLayers(cudnnHandle_t handle, cudnnRNNDescript
 		const int recProjSize, const int outProjSize);
 cudnnStatus_t cudnnGetRNNProjectionLayers(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, int *recProjSize, int *outProjSize);
+cudnnStatus_t cudnnCreatePersistentRNNPlan(cudnnRNNDescriptor_t rnnDesc, const int minibatch,
+		const cudnnDataType_t dataType, cudnnPersistentRNNPlan_t *plan);
+cudnnStatus_t cudnnDestroyPersistentRNNPlan(cudnnPersistentRNNPlan_t plan);
+cudnnStatus_t cudnnSetPersistentRNNPlan(cudnnRNNDescriptor_t rnnDesc,
+		cudnnPersistentRNNPlan_t plan);
 cudnnStatus_t cudnnGetRNNWorkspaceSize(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
 		const int seqLength, const cudnnTensorDescriptor_t *xDesc, size_t *sizeInBytes);
 cudnnStatus_t cudnnGetRNNTrainingReserveSize(cudnnHandle_t handle,
@@ -785,6 +814,8 @@ cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
 		const cudnnRNNDataDescriptor_t iDesc, void *iAttn,
 		const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace,
 		size_t workSpaceSizeInBytes);
+cudnnStatus_t cudnnSetRNNAlgorithmDescriptor(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
+		cudnnAlgorithmDescriptor_t algoDesc);
 cudnnStatus_t cudnnAdvInferVersionCheck(void);
 cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
 		const int seqLength, const cudnnTensorDescriptor_t *xDesc, const void *x,

@@ -333,6 +333,16 @@ cudnnStatus_t hand_cudnnSubquadraticOpsVersionCheck(void)
 #endif
 #if VCUDA_ABI == 8
 
+cudnnStatus_t hand_cudnnCreateAlgorithmDescriptor(cudnnAlgorithmDescriptor_t *algoDesc)
+{
+	return cudnn_descriptor_new((void **)algoDesc, CUDNN_KIND_ALGORITHM);
+}
+
+cudnnStatus_t hand_cudnnDestroyAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc)
+{
+	return cudnn_descriptor_free(algoDesc, CUDNN_KIND_ALGORITHM);
+}
+
 cudnnStatus_t hand_cudnnOpsInferVersionCheck(void)
 {
 	return cudnn_versions_agree();
@@ -366,6 +376,11 @@ cudnnStatus_t hand_cudnnGetRNNBiasMode(cudnnRNNDescriptor_t rnnDesc,
 		cudnnRNNBiasMode_t *biasMode)
 {
 	return cudnn_rnn_get(rnnDesc, offsetof(struct cudnn_rnn_words, bias), biasMode);
+}
+
+cudnnStatus_t hand_cudnnDestroyPersistentRNNPlan(cudnnPersistentRNNPlan_t plan)
+{
+	return cudnn_descriptor_free(plan, CUDNN_KIND_PERSISTENT);
 }
 
 cudnnStatus_t hand_cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t handle,

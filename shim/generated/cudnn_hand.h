@@ -312,6 +312,30 @@ cudnnStatus_t hand_cudnnGetConvolutionNdForwardOutputDim(
 		const cudnnFilterDescriptor_t filterDesc, int nbDims, int tensorOuputDimA[]);
 cudnnStatus_t hand_cudnnCnnVersionCheck(void);
 cudnnStatus_t hand_cudnnSubquadraticOpsVersionCheck(void);
+cudnnStatus_t hand_cudnnCreateAlgorithmDescriptor(cudnnAlgorithmDescriptor_t *algoDesc);
+cudnnStatus_t hand_cudnnSetAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc,
+		cudnnAlgorithm_t algorithm);
+cudnnStatus_t hand_cudnnGetAlgorithmDescriptor(const cudnnAlgorithmDescriptor_t algoDesc,
+		cudnnAlgorithm_t *algorithm);
+cudnnStatus_t hand_cudnnCopyAlgorithmDescriptor(const cudnnAlgorithmDescriptor_t src,
+		cudnnAlgorithmDescriptor_t dest);
+cudnnStatus_t hand_cudnnDestroyAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc);
+cudnnStatus_t hand_cudnnCreateAlgorithmPerformance(cudnnAlgorithmPerformance_t *algoPerf,
+		int numberToCreate);
+cudnnStatus_t hand_cudnnSetAlgorithmPerformance(cudnnAlgorithmPerformance_t algoPerf,
+		cudnnAlgorithmDescriptor_t algoDesc, cudnnStatus_t status, float time,
+		size_t memory);
+cudnnStatus_t hand_cudnnGetAlgorithmPerformance(const cudnnAlgorithmPerformance_t algoPerf,
+		cudnnAlgorithmDescriptor_t *algoDesc, cudnnStatus_t *status, float *time,
+		size_t *memory);
+cudnnStatus_t hand_cudnnDestroyAlgorithmPerformance(cudnnAlgorithmPerformance_t *algoPerf,
+		int numberToDestroy);
+cudnnStatus_t hand_cudnnGetAlgorithmSpaceSize(cudnnHandle_t handle,
+		cudnnAlgorithmDescriptor_t algoDesc, size_t *algoSpaceSizeInBytes);
+cudnnStatus_t hand_cudnnSaveAlgorithm(cudnnHandle_t handle, cudnnAlgorithmDescriptor_t algoDesc,
+		void *algoSpace, size_t algoSpaceSizeInBytes);
+cudnnStatus_t hand_cudnnRestoreAlgorithm(cudnnHandle_t handle, void *algoSpace,
+		size_t algoSpaceSizeInBytes, cudnnAlgorithmDescriptor_t algoDesc);
 cudnnStatus_t hand_cudnnOpsInferVersionCheck(void);
 cudnnStatus_t hand_cudnnOpsTrainVersionCheck(void);
 cudnnStatus_t hand_cudnnSetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
@@ -340,6 +364,12 @@ cudnnStatus_t hand_cudnnSetRNNProjectionLayers(cudnnHandle_t handle,
 		cudnnRNNDescriptor_t rnnDesc, const int recProjSize, const int outProjSize);
 cudnnStatus_t hand_cudnnGetRNNProjectionLayers(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, int *recProjSize, int *outProjSize);
+cudnnStatus_t hand_cudnnCreatePersistentRNNPlan(cudnnRNNDescriptor_t rnnDesc,
+		const int minibatch, const cudnnDataType_t dataType,
+		cudnnPersistentRNNPlan_t *plan);
+cudnnStatus_t hand_cudnnDestroyPersistentRNNPlan(cudnnPersistentRNNPlan_t plan);
+cudnnStatus_t hand_cudnnSetPersistentRNNPlan(cudnnRNNDescriptor_t rnnDesc,
+		cudnnPersistentRNNPlan_t plan);
 cudnnStatus_t hand_cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
 		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
@@ -352,6 +382,8 @@ cudnnStatus_t hand_cudnnGetRNNLinLayerBiasParams(cudnnHandle_t handle,
 		void **linLayerBias);
 cudnnStatus_t hand_cudnnSetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode);
 cudnnStatus_t hand_cudnnGetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode);
+cudnnStatus_t hand_cudnnSetRNNAlgorithmDescriptor(cudnnHandle_t handle,
+		cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc);
 cudnnStatus_t hand_cudnnAdvInferVersionCheck(void);
 cudnnStatus_t hand_cudnnAdvTrainVersionCheck(void);
 cudnnStatus_t hand_cudnnCnnInferVersionCheck(void);

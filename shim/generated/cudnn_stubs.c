@@ -2382,6 +2382,44 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck,
 	hand_cudnnSubquadraticOpsVersionCheck, (void), ())
 #endif
 #if VCUDA_ABI == 8
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor,
+	hand_cudnnCreateAlgorithmDescriptor, (cudnnAlgorithmDescriptor_t *algoDesc),
+	(algoDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAlgorithmDescriptor, hand_cudnnSetAlgorithmDescriptor,
+	(cudnnAlgorithmDescriptor_t algoDesc, cudnnAlgorithm_t algorithm), (algoDesc,
+	algorithm))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAlgorithmDescriptor, hand_cudnnGetAlgorithmDescriptor,
+	(const cudnnAlgorithmDescriptor_t algoDesc, cudnnAlgorithm_t *algorithm), (algoDesc,
+	algorithm))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCopyAlgorithmDescriptor, hand_cudnnCopyAlgorithmDescriptor,
+	(const cudnnAlgorithmDescriptor_t src, cudnnAlgorithmDescriptor_t dest), (src, dest))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmDescriptor,
+	hand_cudnnDestroyAlgorithmDescriptor, (cudnnAlgorithmDescriptor_t algoDesc),
+	(algoDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmPerformance,
+	hand_cudnnCreateAlgorithmPerformance, (cudnnAlgorithmPerformance_t *algoPerf,
+	int numberToCreate), (algoPerf, numberToCreate))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAlgorithmPerformance, hand_cudnnSetAlgorithmPerformance,
+	(cudnnAlgorithmPerformance_t algoPerf, cudnnAlgorithmDescriptor_t algoDesc,
+	cudnnStatus_t status, float time, size_t memory), (algoPerf, algoDesc, status, time,
+	memory))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAlgorithmPerformance, hand_cudnnGetAlgorithmPerformance,
+	(const cudnnAlgorithmPerformance_t algoPerf, cudnnAlgorithmDescriptor_t *algoDesc,
+	cudnnStatus_t *status, float *time, size_t *memory), (algoPerf, algoDesc, status, time,
+	memory))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmPerformance,
+	hand_cudnnDestroyAlgorithmPerformance, (cudnnAlgorithmPerformance_t *algoPerf,
+	int numberToDestroy), (algoPerf, numberToDestroy))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAlgorithmSpaceSize, hand_cudnnGetAlgorithmSpaceSize,
+	(cudnnHandle_t handle, cudnnAlgorithmDescriptor_t algoDesc,
+	size_t *algoSpaceSizeInBytes), (handle, algoDesc, algoSpaceSizeInBytes))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSaveAlgorithm, hand_cudnnSaveAlgorithm,
+	(cudnnHandle_t handle, cudnnAlgorithmDescriptor_t algoDesc, void *algoSpace,
+	size_t algoSpaceSizeInBytes), (handle, algoDesc, algoSpace, algoSpaceSizeInBytes))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnRestoreAlgorithm, hand_cudnnRestoreAlgorithm,
+	(cudnnHandle_t handle, void *algoSpace, size_t algoSpaceSizeInBytes,
+	cudnnAlgorithmDescriptor_t algoDesc), (handle, algoSpace, algoSpaceSizeInBytes,
+	algoDesc))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsInferVersionCheck, hand_cudnnOpsInferVersionCheck,
 	(void), ())
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsTrainVersionCheck, hand_cudnnOpsTrainVersionCheck,
@@ -2420,6 +2458,13 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNProjectionLayers, hand_cudnnSetRNNPro
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNProjectionLayers, hand_cudnnGetRNNProjectionLayers,
 	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, int *recProjSize,
 	int *outProjSize), (handle, rnnDesc, recProjSize, outProjSize))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePersistentRNNPlan, hand_cudnnCreatePersistentRNNPlan,
+	(cudnnRNNDescriptor_t rnnDesc, const int minibatch, const cudnnDataType_t dataType,
+	cudnnPersistentRNNPlan_t *plan), (rnnDesc, minibatch, dataType, plan))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPersistentRNNPlan,
+	hand_cudnnDestroyPersistentRNNPlan, (cudnnPersistentRNNPlan_t plan), (plan))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan, hand_cudnnSetPersistentRNNPlan,
+	(cudnnRNNDescriptor_t rnnDesc, cudnnPersistentRNNPlan_t plan), (rnnDesc, plan))
 
 /* cached */
 #define LIKE_cudnnGetRNNWorkspaceSize(name) \
@@ -2557,6 +2602,10 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
 	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
 	return library_send(&items);
 }
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
+	hand_cudnnSetRNNAlgorithmDescriptor, (cudnnHandle_t handle,
+	cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc), (handle, rnnDesc,
+	algoDesc))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, hand_cudnnAdvInferVersionCheck,
 	(void), ())
 
@@ -2859,32 +2908,6 @@ REFUSED(cudnn, cudnnStatus_t, cudnnFFTCausalConv1dBackward)
 REFUSED(cudnn, cudnnStatus_t, cudnnLongFFTCausalConv1dGetBufferSizes)
 REFUSED(cudnn, cudnnStatus_t, cudnnLongFFTCausalConv1dForward)
 REFUSED(cudnn, cudnnStatus_t, cudnnLongFFTCausalConv1dBackward)
-#endif
-#undef WHY
-
-#define WHY "algorithm objects of cuDNN 7: not served"
-#if VCUDA_ABI == 8
-REFUSED(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetAlgorithmDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetAlgorithmDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnCopyAlgorithmDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmDescriptor)
-REFUSED(cudnn, cudnnStatus_t, cudnnCreateAlgorithmPerformance)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetAlgorithmPerformance)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetAlgorithmPerformance)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmPerformance)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetAlgorithmSpaceSize)
-REFUSED(cudnn, cudnnStatus_t, cudnnSaveAlgorithm)
-REFUSED(cudnn, cudnnStatus_t, cudnnRestoreAlgorithm)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor)
-#endif
-#undef WHY
-
-#define WHY "persistent plans of cuDNN 7: cudnnBuildRNNDynamic is served"
-#if VCUDA_ABI == 8
-REFUSED(cudnn, cudnnStatus_t, cudnnCreatePersistentRNNPlan)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroyPersistentRNNPlan)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan)
 #endif
 #undef WHY
 

@@ -4,7 +4,9 @@
 .PHONY: test-cudnn test-softdnn cudnn-programs
 
 CUDNN_TEST_NAMES := $(patsubst tests/cudnn/%.c,%,$(wildcard tests/cudnn/*.c))
-CUDNN_TESTS := $(foreach abi,8 9,$(addprefix $(BUILD)/cudnn/$(abi)/,$(CUDNN_TEST_NAMES)))
+# NAME-8: of what only 8 has.
+CUDNN_TESTS := $(addprefix $(BUILD)/cudnn/8/,$(CUDNN_TEST_NAMES)) \
+	$(addprefix $(BUILD)/cudnn/9/,$(filter-out %-8,$(CUDNN_TEST_NAMES)))
 CUDNN_TEST_HEADERS := $(wildcard tests/cudnn/*.h) tests/die.h $(wildcard protocol/libraries/cudnn*.h) \
 	protocol/generated/cudnn_api.h
 CUDNN_TEST_CC = $(CC) -std=gnu17 -O2 -g $(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I. \
@@ -28,7 +30,7 @@ test-cudnn: all $(CUDNN_TESTS) ## cuDNN through the whole stack, on the software
 $(call library_tests,cudnn)
 
 # Without the stack: the software library alone, which has no recurrent networks.
-DNN_TESTS := $(addprefix $(BUILD)/tests/dnn/,$(filter-out steady recurrent,$(CUDNN_TEST_NAMES)))
+DNN_TESTS := $(addprefix $(BUILD)/tests/dnn/,$(filter-out steady recurrent %-8,$(CUDNN_TEST_NAMES)))
 $(DNN_TESTS): $(BUILD)/tests/dnn/%: tests/cudnn/%.c $(CUDNN_TEST_HEADERS) $(DNN_LIB) $(SOFTGPU_LIB)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

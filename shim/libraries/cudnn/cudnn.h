@@ -35,6 +35,13 @@ struct cudnn_descriptor {
 	struct cudnn_descriptor *post;	/* and, attention, as the second one */
 };
 
+/* Kinds that never travel. */
+enum {
+	CUDNN_KIND_ALGORITHM = CUDNN_KIND_LAST, /* its number */
+	CUDNN_KIND_PERFORMANCE, /* status, time, memory (2); `other`: algorithm */
+	CUDNN_KIND_PERSISTENT,	/* a plan: its minibatch */
+};
+
 /* Puts one of that kind, or NULL. One that was never set is a fault. */
 void cudnn_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind);
 
@@ -55,13 +62,13 @@ uint32_t cudnn_scale_bytes(const void *descriptor);
 uint32_t cudnn_value_bytes(cudnnTensorDescriptor_t descriptor);
 /* What a dropout descriptor, or NULL, holds now: later changes of it need the network that uses
  * it set again. *has: 0 where there is none. */
-cudnnStatus_t cudnn_dropout_copy(cudnnDropoutDescriptor_t dropout, uint32_t *has,
-	struct cudnn_dropout_words *words);
+cudnnStatus_t cudnn_dropout_copy(
+	cudnnDropoutDescriptor_t dropout, uint32_t *has, struct cudnn_dropout_words *words);
 /* Attention: how many time steps the queries have. */
 uint32_t cudnn_seq_steps(cudnnSeqDataDescriptor_t queries);
-/* Where weights lie, as gpu-agent/worker/libraries/cudnn/hand.c answers it: 1 + the distance from
- * the start, or 0; then the number of words of the descriptor and the words. Sets `descriptor`
- * and *address, each of which may be NULL. */
+/* Where weights lie, as gpu-agent/worker/libraries/cudnn/hand.c answers it: 1 + the distance
+ * from the start, or 0; then the number of words of the descriptor and the words. Sets
+ * `descriptor` and *address, each of which may be NULL. */
 void cudnn_place(const uint64_t *distance, const uint64_t *words, const void *start,
 	void *descriptor, uint32_t kind, void **address);
 /* CTC: how many sequences there are, and labels in them all. */

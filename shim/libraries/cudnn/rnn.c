@@ -273,6 +273,35 @@ cudnnStatus_t hand_cudnnBuildRNNDynamic(
 		rnnDesc, offsetof(struct cudnn_rnn_words, built), (uint32_t)miniBatch);
 }
 
+/* A plan is what BuildRNNDynamic has built: of which minibatch, for the network as it was. */
+cudnnStatus_t hand_cudnnCreatePersistentRNNPlan(cudnnRNNDescriptor_t rnnDesc,
+	const int minibatch, const cudnnDataType_t dataType, cudnnPersistentRNNPlan_t *plan)
+{
+	const struct cudnn_descriptor *rnn = cudnn_set_of(rnnDesc, CUDNN_KIND_RNN);
+	cudnnStatus_t status;
+	struct cudnn_descriptor *d;
+
+	if (!rnn || minibatch <= 0 || dataType < 0)
+		return bad("no RNN descriptor that was set, or no minibatch");
+	status = cudnn_descriptor_new((void **)plan, CUDNN_KIND_PERSISTENT);
+	if (status)
+		return status;
+	d = cudnn_descriptor_of(*plan, CUDNN_KIND_PERSISTENT);
+	d->word[0] = (uint32_t)minibatch;
+	d->words = 1;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t hand_cudnnSetPersistentRNNPlan(
+	cudnnRNNDescriptor_t rnnDesc, cudnnPersistentRNNPlan_t plan)
+{
+	const struct cudnn_descriptor *d = cudnn_set_of(plan, CUDNN_KIND_PERSISTENT);
+
+	if (!d)
+		return bad("no plan");
+	return cudnn_rnn_set(rnnDesc, offsetof(struct cudnn_rnn_words, built), d->word[0]);
+}
+
 /* --- sequences ---------------------------------------------------------------------------- */
 
 cudnnStatus_t hand_cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc,
@@ -371,7 +400,8 @@ cudnnStatus_t hand_cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescrip
 	if (library_exchange(&items, &reply, sizeof(reply)))
 		return items.status;
 	cudnn_place(&reply.out[0], &reply.out[2], weightSpace, mDesc, CUDNN_KIND_TENSOR, mAddr);
-	cudnn_place(&reply.out[1], &reply.out[13], weightSpace, bDesc, CUDNN_KIND_TENSOR, bAddr);
+	cudnn_place(
+		&reply.out[1], &reply.out[13], weightSpace, bDesc, CUDNN_KIND_TENSOR, bAddr);
 	return CUDNN_STATUS_SUCCESS;
 }
 
