@@ -9,6 +9,11 @@
 
 #include "protocol/libraries/cublas.h"
 
+/* A function and its _64 form. */
+#define WITH_64(prototype, name, ...) \
+	prototype(name, int, ##__VA_ARGS__); \
+	prototype(name##_64, int64_t, ##__VA_ARGS__)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -60,282 +65,146 @@ cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdE
 		const char *logFileName);
 cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback);
 cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback);
-cublasStatus_t cublasSetVector(int n, int elemSize, const void *x, int incx, void *devicePtr,
-		int incy);
-cublasStatus_t cublasSetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx,
-		void *devicePtr, int64_t incy);
-cublasStatus_t cublasGetVector(int n, int elemSize, const void *x, int incx, void *y, int incy);
-cublasStatus_t cublasGetVector_64(int64_t n, int64_t elemSize, const void *x, int64_t incx,
-		void *y, int64_t incy);
-cublasStatus_t cublasSetMatrix(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb);
-cublasStatus_t cublasSetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-		int64_t lda, void *B, int64_t ldb);
-cublasStatus_t cublasGetMatrix(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb);
-cublasStatus_t cublasGetMatrix_64(int64_t rows, int64_t cols, int64_t elemSize, const void *A,
-		int64_t lda, void *B, int64_t ldb);
-cublasStatus_t cublasSetVectorAsync(int n, int elemSize, const void *hostPtr, int incx,
-		void *devicePtr, int incy, cudaStream_t stream);
-cublasStatus_t cublasSetVectorAsync_64(int64_t n, int64_t elemSize, const void *hostPtr,
-		int64_t incx, void *devicePtr, int64_t incy, cudaStream_t stream);
-cublasStatus_t cublasGetVectorAsync(int n, int elemSize, const void *devicePtr, int incx,
-		void *hostPtr, int incy, cudaStream_t stream);
-cublasStatus_t cublasGetVectorAsync_64(int64_t n, int64_t elemSize, const void *devicePtr,
-		int64_t incx, void *hostPtr, int64_t incy, cudaStream_t stream);
-cublasStatus_t cublasSetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb, cudaStream_t stream);
-cublasStatus_t cublasSetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize,
-		const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream);
-cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int elemSize, const void *A, int lda,
-		void *B, int ldb, cudaStream_t stream);
-cublasStatus_t cublasGetMatrixAsync_64(int64_t rows, int64_t cols, int64_t elemSize,
-		const void *A, int64_t lda, void *B, int64_t ldb, cudaStream_t stream);
+#define PROTOTYPE_cublasSetVector(name, INT) \
+	cublasStatus_t name(INT n, INT elemSize, const void *x, INT incx, void *devicePtr, \
+			INT incy)
+WITH_64(PROTOTYPE_cublasSetVector, cublasSetVector);
+#define PROTOTYPE_cublasGetVector(name, INT) \
+	cublasStatus_t name(INT n, INT elemSize, const void *x, INT incx, void *y, INT incy)
+WITH_64(PROTOTYPE_cublasGetVector, cublasGetVector);
+#define PROTOTYPE_cublasSetMatrix(name, INT) \
+	cublasStatus_t name(INT rows, INT cols, INT elemSize, const void *A, INT lda, void *B, \
+			INT ldb)
+WITH_64(PROTOTYPE_cublasSetMatrix, cublasSetMatrix);
+WITH_64(PROTOTYPE_cublasSetMatrix, cublasGetMatrix);
+#define PROTOTYPE_cublasSetVectorAsync(name, INT) \
+	cublasStatus_t name(INT n, INT elemSize, const void *hostPtr, INT incx, \
+			void *devicePtr, INT incy, cudaStream_t stream)
+WITH_64(PROTOTYPE_cublasSetVectorAsync, cublasSetVectorAsync);
+#define PROTOTYPE_cublasGetVectorAsync(name, INT) \
+	cublasStatus_t name(INT n, INT elemSize, const void *devicePtr, INT incx, \
+			void *hostPtr, INT incy, cudaStream_t stream)
+WITH_64(PROTOTYPE_cublasGetVectorAsync, cublasGetVectorAsync);
+#define PROTOTYPE_cublasSetMatrixAsync(name, INT) \
+	cublasStatus_t name(INT rows, INT cols, INT elemSize, const void *A, INT lda, void *B, \
+			INT ldb, cudaStream_t stream)
+WITH_64(PROTOTYPE_cublasSetMatrixAsync, cublasSetMatrixAsync);
+WITH_64(PROTOTYPE_cublasSetMatrixAsync, cublasGetMatrixAsync);
 void cublasXerbla(const char *srName, int info);
-cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *result, cudaDataType resultType, cudaDataType executionType);
-cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
-		cudaDataType executionType);
-cublasStatus_t cublasSnrm2_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		float *result);
-cublasStatus_t cublasSnrm2_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *result);
-cublasStatus_t cublasDnrm2_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *result);
-cublasStatus_t cublasDnrm2_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *result);
-cublasStatus_t cublasScnrm2_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		float *result);
-cublasStatus_t cublasScnrm2_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, float *result);
-cublasStatus_t cublasDznrm2_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		double *result);
-cublasStatus_t cublasDznrm2_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, double *result);
-cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, const void *y, cudaDataType yType, int incy, void *result,
-		cudaDataType resultType, cudaDataType executionType);
-cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
-		int64_t incy, void *result, cudaDataType resultType,
-		cudaDataType executionType);
-cublasStatus_t cublasDotcEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, const void *y, cudaDataType yType, int incy, void *result,
-		cudaDataType resultType, cudaDataType executionType);
-cublasStatus_t cublasDotcEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, const void *y, cudaDataType yType,
-		int64_t incy, void *result, cudaDataType resultType,
-		cudaDataType executionType);
-cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		const float *y, int incy, float *result);
-cublasStatus_t cublasSdot_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		const float *y, int64_t incy, float *result);
-cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		const double *y, int incy, double *result);
-cublasStatus_t cublasDdot_v2_64(cublasHandle_t handle, int64_t n, const double *x, int64_t incx,
-		const double *y, int64_t incy, double *result);
-cublasStatus_t cublasCdotu_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		const cuComplex *y, int incy, cuComplex *result);
-cublasStatus_t cublasCdotu_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, const cuComplex *y, int64_t incy, cuComplex *result);
-cublasStatus_t cublasCdotc_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		const cuComplex *y, int incy, cuComplex *result);
-cublasStatus_t cublasCdotc_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, const cuComplex *y, int64_t incy, cuComplex *result);
-cublasStatus_t cublasZdotu_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *result);
-cublasStatus_t cublasZdotu_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
-cublasStatus_t cublasZdotc_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *result);
-cublasStatus_t cublasZdotc_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *result);
-cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, void *x, cudaDataType xType, int incx,
-		cudaDataType executionType);
-cublasStatus_t cublasScalEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
-		cudaDataType alphaType, void *x, cudaDataType xType, int64_t incx,
-		cudaDataType executionType);
-cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha, float *x,
-		int incx);
-cublasStatus_t cublasSscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha, float *x,
-		int64_t incx);
-cublasStatus_t cublasDscal_v2(cublasHandle_t handle, int n, const double *alpha, double *x,
-		int incx);
-cublasStatus_t cublasDscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		double *x, int64_t incx);
-cublasStatus_t cublasCscal_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		cuComplex *x, int incx);
-cublasStatus_t cublasCscal_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha,
-		cuComplex *x, int64_t incx);
-cublasStatus_t cublasCsscal_v2(cublasHandle_t handle, int n, const float *alpha, cuComplex *x,
-		int incx);
-cublasStatus_t cublasCsscal_v2_64(cublasHandle_t handle, int64_t n, const float *alpha,
-		cuComplex *x, int64_t incx);
-cublasStatus_t cublasZscal_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha,
-		cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZscal_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha,
-		cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasZdscal_v2(cublasHandle_t handle, int n, const double *alpha,
-		cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZdscal_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void *alpha,
-		cudaDataType alphaType, const void *x, cudaDataType xType, int incx, void *y,
-		cudaDataType yType, int incy, cudaDataType executiontype);
-cublasStatus_t cublasAxpyEx_64(cublasHandle_t handle, int64_t n, const void *alpha,
-		cudaDataType alphaType, const void *x, cudaDataType xType, int64_t incx,
-		void *y, cudaDataType yType, int64_t incy, cudaDataType executiontype);
-cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x,
-		int incx, float *y, int incy);
-cublasStatus_t cublasSaxpy_v2_64(cublasHandle_t handle, int64_t n, const float *alpha,
-		const float *x, int64_t incx, float *y, int64_t incy);
-cublasStatus_t cublasDaxpy_v2(cublasHandle_t handle, int n, const double *alpha,
-		const double *x, int incx, double *y, int incy);
-cublasStatus_t cublasDaxpy_v2_64(cublasHandle_t handle, int64_t n, const double *alpha,
-		const double *x, int64_t incx, double *y, int64_t incy);
-cublasStatus_t cublasCaxpy_v2(cublasHandle_t handle, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, cuComplex *y, int incy);
-cublasStatus_t cublasCaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *alpha,
-		const cuComplex *x, int64_t incx, cuComplex *y, int64_t incy);
-cublasStatus_t cublasZaxpy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZaxpy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *y, cudaDataType yType, int incy);
-cublasStatus_t cublasCopyEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *y, cudaDataType yType, int64_t incy);
-cublasStatus_t cublasScopy_v2(cublasHandle_t handle, int n, const float *x, int incx, float *y,
-		int incy);
-cublasStatus_t cublasScopy_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *y, int64_t incy);
-cublasStatus_t cublasDcopy_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *y, int incy);
-cublasStatus_t cublasDcopy_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *y, int64_t incy);
-cublasStatus_t cublasCcopy_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		cuComplex *y, int incy);
-cublasStatus_t cublasCcopy_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, cuComplex *y, int64_t incy);
-cublasStatus_t cublasZcopy_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZcopy_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasSswap_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy);
-cublasStatus_t cublasSswap_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy);
-cublasStatus_t cublasDswap_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy);
-cublasStatus_t cublasDswap_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy);
-cublasStatus_t cublasCswap_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy);
-cublasStatus_t cublasCswap_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy);
-cublasStatus_t cublasZswap_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZswap_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy);
-cublasStatus_t cublasSwapEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy);
-cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		int *result);
-cublasStatus_t cublasIsamax_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		int *result);
-cublasStatus_t cublasIdamax_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIcamax_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		int *result);
-cublasStatus_t cublasIcamax_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIzamax_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		int *result);
-cublasStatus_t cublasIzamax_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIamaxEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, int *result);
-cublasStatus_t cublasIamaxEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result);
-cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		int *result);
-cublasStatus_t cublasIsamin_v2_64(cublasHandle_t handle, int64_t n, const float *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		int *result);
-cublasStatus_t cublasIdamin_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIcamin_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		int *result);
-cublasStatus_t cublasIcamin_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIzamin_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		int *result);
-cublasStatus_t cublasIzamin_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, int64_t *result);
-cublasStatus_t cublasIaminEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, int *result);
-cublasStatus_t cublasIaminEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, int64_t *result);
-cublasStatus_t cublasAsumEx(cublasHandle_t handle, int n, const void *x, cudaDataType xType,
-		int incx, void *result, cudaDataType resultType, cudaDataType executiontype);
-cublasStatus_t cublasAsumEx_64(cublasHandle_t handle, int64_t n, const void *x,
-		cudaDataType xType, int64_t incx, void *result, cudaDataType resultType,
-		cudaDataType executiontype);
-cublasStatus_t cublasSasum_v2(cublasHandle_t handle, int n, const float *x, int incx,
-		float *result);
-cublasStatus_t cublasSasum_v2_64(cublasHandle_t handle, int64_t n, const float *x, int64_t incx,
-		float *result);
-cublasStatus_t cublasDasum_v2(cublasHandle_t handle, int n, const double *x, int incx,
-		double *result);
-cublasStatus_t cublasDasum_v2_64(cublasHandle_t handle, int64_t n, const double *x,
-		int64_t incx, double *result);
-cublasStatus_t cublasScasum_v2(cublasHandle_t handle, int n, const cuComplex *x, int incx,
-		float *result);
-cublasStatus_t cublasScasum_v2_64(cublasHandle_t handle, int64_t n, const cuComplex *x,
-		int64_t incx, float *result);
-cublasStatus_t cublasDzasum_v2(cublasHandle_t handle, int n, const cuDoubleComplex *x, int incx,
-		double *result);
-cublasStatus_t cublasDzasum_v2_64(cublasHandle_t handle, int64_t n, const cuDoubleComplex *x,
-		int64_t incx, double *result);
-cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy, const float *c, const float *s);
-cublasStatus_t cublasSrot_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy, const float *c, const float *s);
-cublasStatus_t cublasDrot_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy, const double *c, const double *s);
-cublasStatus_t cublasDrot_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy, const double *c, const double *s);
-cublasStatus_t cublasCrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx, cuComplex *y,
-		int incy, const float *c, const cuComplex *s);
-cublasStatus_t cublasCrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy, const float *c, const cuComplex *s);
-cublasStatus_t cublasCsrot_v2(cublasHandle_t handle, int n, cuComplex *x, int incx,
-		cuComplex *y, int incy, const float *c, const float *s);
-cublasStatus_t cublasCsrot_v2_64(cublasHandle_t handle, int64_t n, cuComplex *x, int64_t incx,
-		cuComplex *y, int64_t incy, const float *c, const float *s);
-cublasStatus_t cublasZrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy, const double *c, const cuDoubleComplex *s);
-cublasStatus_t cublasZrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy, const double *c,
-		const cuDoubleComplex *s);
-cublasStatus_t cublasZdrot_v2(cublasHandle_t handle, int n, cuDoubleComplex *x, int incx,
-		cuDoubleComplex *y, int incy, const double *c, const double *s);
-cublasStatus_t cublasZdrot_v2_64(cublasHandle_t handle, int64_t n, cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *y, int64_t incy, const double *c,
-		const double *s);
-cublasStatus_t cublasRotEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy, const void *c, const void *s,
-		cudaDataType csType, cudaDataType executiontype);
-cublasStatus_t cublasRotEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy, const void *c,
-		const void *s, cudaDataType csType, cudaDataType executiontype);
+#define PROTOTYPE_cublasNrm2Ex(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
+			INT incx, void *result, cudaDataType resultType, \
+			cudaDataType executionType)
+WITH_64(PROTOTYPE_cublasNrm2Ex, cublasNrm2Ex);
+#define PROTOTYPE_cublasSnrm2_v2(name, INT, TYPE, OTHER) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, \
+			OTHER *result)
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasSnrm2_v2, float, float);
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDnrm2_v2, double, double);
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasScnrm2_v2, cuComplex, float);
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDznrm2_v2, cuDoubleComplex, double);
+#define PROTOTYPE_cublasDotEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
+			INT incx, const void *y, cudaDataType yType, INT incy, void *result, \
+			cudaDataType resultType, cudaDataType executionType)
+WITH_64(PROTOTYPE_cublasDotEx, cublasDotEx);
+WITH_64(PROTOTYPE_cublasDotEx, cublasDotcEx);
+#define PROTOTYPE_cublasSdot_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, \
+			const TYPE *y, INT incy, TYPE *result)
+WITH_64(PROTOTYPE_cublasSdot_v2, cublasSdot_v2, float);
+WITH_64(PROTOTYPE_cublasSdot_v2, cublasDdot_v2, double);
+WITH_64(PROTOTYPE_cublasSdot_v2, cublasCdotu_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSdot_v2, cublasCdotc_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSdot_v2, cublasZdotu_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSdot_v2, cublasZdotc_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasScalEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const void *alpha, \
+			cudaDataType alphaType, void *x, cudaDataType xType, INT incx, \
+			cudaDataType executionType)
+WITH_64(PROTOTYPE_cublasScalEx, cublasScalEx);
+#define PROTOTYPE_cublasSscal_v2(name, INT, TYPE, OTHER) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *alpha, OTHER *x, \
+			INT incx)
+WITH_64(PROTOTYPE_cublasSscal_v2, cublasSscal_v2, float, float);
+WITH_64(PROTOTYPE_cublasSscal_v2, cublasDscal_v2, double, double);
+WITH_64(PROTOTYPE_cublasSscal_v2, cublasCscal_v2, cuComplex, cuComplex);
+WITH_64(PROTOTYPE_cublasSscal_v2, cublasCsscal_v2, float, cuComplex);
+WITH_64(PROTOTYPE_cublasSscal_v2, cublasZscal_v2, cuDoubleComplex, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSscal_v2, cublasZdscal_v2, double, cuDoubleComplex);
+#define PROTOTYPE_cublasAxpyEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const void *alpha, \
+			cudaDataType alphaType, const void *x, cudaDataType xType, INT incx, \
+			void *y, cudaDataType yType, INT incy, cudaDataType executiontype)
+WITH_64(PROTOTYPE_cublasAxpyEx, cublasAxpyEx);
+#define PROTOTYPE_cublasSaxpy_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *alpha, const TYPE *x, \
+			INT incx, TYPE *y, INT incy)
+WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasSaxpy_v2, float);
+WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasDaxpy_v2, double);
+WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasCaxpy_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSaxpy_v2, cublasZaxpy_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasCopyEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
+			INT incx, void *y, cudaDataType yType, INT incy)
+WITH_64(PROTOTYPE_cublasCopyEx, cublasCopyEx);
+#define PROTOTYPE_cublasScopy_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, TYPE *y, \
+			INT incy)
+WITH_64(PROTOTYPE_cublasScopy_v2, cublasScopy_v2, float);
+WITH_64(PROTOTYPE_cublasScopy_v2, cublasDcopy_v2, double);
+WITH_64(PROTOTYPE_cublasScopy_v2, cublasCcopy_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasScopy_v2, cublasZcopy_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSswap_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, TYPE *x, INT incx, TYPE *y, \
+			INT incy)
+WITH_64(PROTOTYPE_cublasSswap_v2, cublasSswap_v2, float);
+WITH_64(PROTOTYPE_cublasSswap_v2, cublasDswap_v2, double);
+WITH_64(PROTOTYPE_cublasSswap_v2, cublasCswap_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSswap_v2, cublasZswap_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSwapEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, void *x, cudaDataType xType, \
+			INT incx, void *y, cudaDataType yType, INT incy)
+WITH_64(PROTOTYPE_cublasSwapEx, cublasSwapEx);
+#define PROTOTYPE_cublasIsamax_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const TYPE *x, INT incx, \
+			INT *result)
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIsamax_v2, float);
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIdamax_v2, double);
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIcamax_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIzamax_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasIamaxEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
+			INT incx, INT *result)
+WITH_64(PROTOTYPE_cublasIamaxEx, cublasIamaxEx);
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIsamin_v2, float);
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIdamin_v2, double);
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIcamin_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasIsamax_v2, cublasIzamin_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasIamaxEx, cublasIaminEx);
+#define PROTOTYPE_cublasAsumEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, const void *x, cudaDataType xType, \
+			INT incx, void *result, cudaDataType resultType, \
+			cudaDataType executiontype)
+WITH_64(PROTOTYPE_cublasAsumEx, cublasAsumEx);
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasSasum_v2, float, float);
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDasum_v2, double, double);
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasScasum_v2, cuComplex, float);
+WITH_64(PROTOTYPE_cublasSnrm2_v2, cublasDzasum_v2, cuDoubleComplex, double);
+#define PROTOTYPE_cublasSrot_v2(name, INT, TYPE, OTHER, THIRD) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, TYPE *x, INT incx, TYPE *y, \
+			INT incy, const OTHER *c, const THIRD *s)
+WITH_64(PROTOTYPE_cublasSrot_v2, cublasSrot_v2, float, float, float);
+WITH_64(PROTOTYPE_cublasSrot_v2, cublasDrot_v2, double, double, double);
+WITH_64(PROTOTYPE_cublasSrot_v2, cublasCrot_v2, cuComplex, float, cuComplex);
+WITH_64(PROTOTYPE_cublasSrot_v2, cublasCsrot_v2, cuComplex, float, float);
+WITH_64(PROTOTYPE_cublasSrot_v2, cublasZrot_v2, cuDoubleComplex, double, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSrot_v2, cublasZdrot_v2, cuDoubleComplex, double, double);
+#define PROTOTYPE_cublasRotEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, void *x, cudaDataType xType, \
+			INT incx, void *y, cudaDataType yType, INT incy, const void *c, \
+			const void *s, cudaDataType csType, cudaDataType executiontype)
+WITH_64(PROTOTYPE_cublasRotEx, cublasRotEx);
 cublasStatus_t cublasSrotg_v2(cublasHandle_t handle, float *a, float *b, float *c, float *s);
 cublasStatus_t cublasDrotg_v2(cublasHandle_t handle, double *a, double *b, double *c,
 		double *s);
@@ -345,20 +214,16 @@ cublasStatus_t cublasZrotg_v2(cublasHandle_t handle, cuDoubleComplex *a, cuDoubl
 		double *c, cuDoubleComplex *s);
 cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b, cudaDataType abType,
 		void *c, void *s, cudaDataType csType, cudaDataType executiontype);
-cublasStatus_t cublasSrotm_v2(cublasHandle_t handle, int n, float *x, int incx, float *y,
-		int incy, const float *param);
-cublasStatus_t cublasSrotm_v2_64(cublasHandle_t handle, int64_t n, float *x, int64_t incx,
-		float *y, int64_t incy, const float *param);
-cublasStatus_t cublasDrotm_v2(cublasHandle_t handle, int n, double *x, int incx, double *y,
-		int incy, const double *param);
-cublasStatus_t cublasDrotm_v2_64(cublasHandle_t handle, int64_t n, double *x, int64_t incx,
-		double *y, int64_t incy, const double *param);
-cublasStatus_t cublasRotmEx(cublasHandle_t handle, int n, void *x, cudaDataType xType, int incx,
-		void *y, cudaDataType yType, int incy, const void *param,
-		cudaDataType paramType, cudaDataType executiontype);
-cublasStatus_t cublasRotmEx_64(cublasHandle_t handle, int64_t n, void *x, cudaDataType xType,
-		int64_t incx, void *y, cudaDataType yType, int64_t incy, const void *param,
-		cudaDataType paramType, cudaDataType executiontype);
+#define PROTOTYPE_cublasSrotm_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, TYPE *x, INT incx, TYPE *y, \
+			INT incy, const TYPE *param)
+WITH_64(PROTOTYPE_cublasSrotm_v2, cublasSrotm_v2, float);
+WITH_64(PROTOTYPE_cublasSrotm_v2, cublasDrotm_v2, double);
+#define PROTOTYPE_cublasRotmEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, INT n, void *x, cudaDataType xType, \
+			INT incx, void *y, cudaDataType yType, INT incy, const void *param, \
+			cudaDataType paramType, cudaDataType executiontype)
+WITH_64(PROTOTYPE_cublasRotmEx, cublasRotmEx);
 cublasStatus_t cublasSrotmg_v2(cublasHandle_t handle, float *d1, float *d2, float *x1,
 		const float *y1, float *param);
 cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2, double *x1,
@@ -367,1119 +232,346 @@ cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Typ
 		cudaDataType d2Type, void *x1, cudaDataType x1Type, const void *y1,
 		cudaDataType y1Type, void *param, cudaDataType paramType,
 		cudaDataType executiontype);
-cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
-cublasStatus_t cublasSgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const float *alpha, const float *A, int64_t lda, const float *x,
-		int64_t incx, const float *beta, float *y, int64_t incy);
-cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
-cublasStatus_t cublasDgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
-cublasStatus_t cublasCgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
-cublasStatus_t cublasCgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
-		int64_t incy);
-cublasStatus_t cublasZgemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZgemv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasSgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const float *alpha, const float *A, int lda, const float *x,
-		int incx, const float *beta, float *y, int incy);
-cublasStatus_t cublasSgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const float *alpha, const float *A,
-		int64_t lda, const float *x, int64_t incx, const float *beta, float *y,
-		int64_t incy);
-cublasStatus_t cublasDgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const double *alpha, const double *A, int lda, const double *x,
-		int incx, const double *beta, double *y, int incy);
-cublasStatus_t cublasDgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const double *alpha, const double *A,
-		int64_t lda, const double *x, int64_t incx, const double *beta, double *y,
-		int64_t incy);
-cublasStatus_t cublasCgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const cuComplex *alpha, const cuComplex *A, int lda,
-		const cuComplex *x, int incx, const cuComplex *beta, cuComplex *y, int incy);
-cublasStatus_t cublasCgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const cuComplex *alpha, const cuComplex *A,
-		int64_t lda, const cuComplex *x, int64_t incx, const cuComplex *beta,
-		cuComplex *y, int64_t incy);
-cublasStatus_t cublasZgbmv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int kl, int ku, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZgbmv_v2_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, int64_t kl, int64_t ku, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *beta, cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasStrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx);
-cublasStatus_t cublasStrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
-		int64_t lda, float *x, int64_t incx);
-cublasStatus_t cublasDtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx);
-cublasStatus_t cublasDtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
-		int64_t lda, double *x, int64_t incx);
-cublasStatus_t cublasCtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx);
-cublasStatus_t cublasCtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
-		int64_t lda, cuComplex *x, int64_t incx);
-cublasStatus_t cublasZtrmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZtrmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasStbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx);
-cublasStatus_t cublasStbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const float *A, int64_t lda, float *x, int64_t incx);
-cublasStatus_t cublasDtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx);
-cublasStatus_t cublasDtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const double *A, int64_t lda, double *x, int64_t incx);
-cublasStatus_t cublasCtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx);
-cublasStatus_t cublasCtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
-cublasStatus_t cublasZtbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZtbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasStpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx);
-cublasStatus_t cublasStpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
-		float *x, int64_t incx);
-cublasStatus_t cublasDtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx);
-cublasStatus_t cublasDtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
-		double *x, int64_t incx);
-cublasStatus_t cublasCtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx);
-cublasStatus_t cublasCtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
-		cuComplex *x, int64_t incx);
-cublasStatus_t cublasZtpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZtpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasStrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *A, int lda,
-		float *x, int incx);
-cublasStatus_t cublasStrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *A,
-		int64_t lda, float *x, int64_t incx);
-cublasStatus_t cublasDtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *A, int lda,
-		double *x, int incx);
-cublasStatus_t cublasDtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *A,
-		int64_t lda, double *x, int64_t incx);
-cublasStatus_t cublasCtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *A,
-		int lda, cuComplex *x, int incx);
-cublasStatus_t cublasCtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *A,
-		int64_t lda, cuComplex *x, int64_t incx);
-cublasStatus_t cublasZtrsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZtrsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasStpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const float *AP,
-		float *x, int incx);
-cublasStatus_t cublasStpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const float *AP,
-		float *x, int64_t incx);
-cublasStatus_t cublasDtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const double *AP,
-		double *x, int incx);
-cublasStatus_t cublasDtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const double *AP,
-		double *x, int64_t incx);
-cublasStatus_t cublasCtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, const cuComplex *AP,
-		cuComplex *x, int incx);
-cublasStatus_t cublasCtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, const cuComplex *AP,
-		cuComplex *x, int64_t incx);
-cublasStatus_t cublasZtpsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZtpsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n,
-		const cuDoubleComplex *AP, cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasStbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const float *A,
-		int lda, float *x, int incx);
-cublasStatus_t cublasStbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const float *A, int64_t lda, float *x, int64_t incx);
-cublasStatus_t cublasDtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k, const double *A,
-		int lda, double *x, int incx);
-cublasStatus_t cublasDtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const double *A, int64_t lda, double *x, int64_t incx);
-cublasStatus_t cublasCtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuComplex *A, int lda, cuComplex *x, int incx);
-cublasStatus_t cublasCtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuComplex *A, int64_t lda, cuComplex *x, int64_t incx);
-cublasStatus_t cublasZtbsv_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int n, int k,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx);
-cublasStatus_t cublasZtbsv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, cublasDiagType_t diag, int64_t n, int64_t k,
-		const cuDoubleComplex *A, int64_t lda, cuDoubleComplex *x, int64_t incx);
-cublasStatus_t cublasSsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
-cublasStatus_t cublasSsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *A, int64_t lda, const float *x, int64_t incx,
-		const float *beta, float *y, int64_t incy);
-cublasStatus_t cublasDsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
-cublasStatus_t cublasDsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
-cublasStatus_t cublasCsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
-cublasStatus_t cublasCsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *x,
-		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy);
-cublasStatus_t cublasZsymv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZsymv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasChemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
-cublasStatus_t cublasChemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *x,
-		int64_t incx, const cuComplex *beta, cuComplex *y, int64_t incy);
-cublasStatus_t cublasZhemv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZhemv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasSsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const float *alpha, const float *A, int lda, const float *x, int incx,
-		const float *beta, float *y, int incy);
-cublasStatus_t cublasSsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const float *alpha, const float *A, int64_t lda, const float *x,
-		int64_t incx, const float *beta, float *y, int64_t incy);
-cublasStatus_t cublasDsbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const double *alpha, const double *A, int lda, const double *x, int incx,
-		const double *beta, double *y, int incy);
-cublasStatus_t cublasDsbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const double *alpha, const double *A, int64_t lda, const double *x,
-		int64_t incx, const double *beta, double *y, int64_t incy);
-cublasStatus_t cublasChbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *x,
-		int incx, const cuComplex *beta, cuComplex *y, int incy);
-cublasStatus_t cublasChbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *x, int64_t incx, const cuComplex *beta, cuComplex *y,
-		int64_t incy);
-cublasStatus_t cublasZhbmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n, int k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZhbmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		int64_t k, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasSspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *AP, const float *x, int incx,
-		const float *beta, float *y, int incy);
-cublasStatus_t cublasSspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *AP, const float *x, int64_t incx,
-		const float *beta, float *y, int64_t incy);
-cublasStatus_t cublasDspmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *AP, const double *x, int incx,
-		const double *beta, double *y, int incy);
-cublasStatus_t cublasDspmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *AP, const double *x, int64_t incx,
-		const double *beta, double *y, int64_t incy);
-cublasStatus_t cublasChpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int incx,
-		const cuComplex *beta, cuComplex *y, int incy);
-cublasStatus_t cublasChpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *AP, const cuComplex *x, int64_t incx,
-		const cuComplex *beta, cuComplex *y, int64_t incy);
-cublasStatus_t cublasZhpmv_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int incy);
-cublasStatus_t cublasZhpmv_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *AP,
-		const cuDoubleComplex *x, int64_t incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *y, int64_t incy);
-cublasStatus_t cublasSger_v2(cublasHandle_t handle, int m, int n, const float *alpha,
-		const float *x, int incx, const float *y, int incy, float *A, int lda);
-cublasStatus_t cublasSger_v2_64(cublasHandle_t handle, int64_t m, int64_t n, const float *alpha,
-		const float *x, int64_t incx, const float *y, int64_t incy, float *A,
-		int64_t lda);
-cublasStatus_t cublasDger_v2(cublasHandle_t handle, int m, int n, const double *alpha,
-		const double *x, int incx, const double *y, int incy, double *A, int lda);
-cublasStatus_t cublasDger_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *A, int64_t lda);
-cublasStatus_t cublasCgeru_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A,
-		int lda);
-cublasStatus_t cublasCgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
-cublasStatus_t cublasCgerc_v2(cublasHandle_t handle, int m, int n, const cuComplex *alpha,
-		const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A,
-		int lda);
-cublasStatus_t cublasCgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
-cublasStatus_t cublasZgeru_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *A, int lda);
-cublasStatus_t cublasZgeru_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
-cublasStatus_t cublasZgerc_v2(cublasHandle_t handle, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-		cuDoubleComplex *A, int lda);
-cublasStatus_t cublasZgerc_v2_64(cublasHandle_t handle, int64_t m, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
-cublasStatus_t cublasSsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *A, int lda);
-cublasStatus_t cublasSsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, float *A, int64_t lda);
-cublasStatus_t cublasDsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *A, int lda);
-cublasStatus_t cublasDsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, double *A, int64_t lda);
-cublasStatus_t cublasCsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, cuComplex *A, int lda);
-cublasStatus_t cublasCsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
-		int64_t lda);
-cublasStatus_t cublasZsyr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *A, int lda);
-cublasStatus_t cublasZsyr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		cuDoubleComplex *A, int64_t lda);
-cublasStatus_t cublasCher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *A, int lda);
-cublasStatus_t cublasCher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const cuComplex *x, int64_t incx, cuComplex *A,
-		int64_t lda);
-cublasStatus_t cublasZher_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *A,
-		int lda);
-cublasStatus_t cublasZher_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const cuDoubleComplex *x, int64_t incx, cuDoubleComplex *A,
-		int64_t lda);
-cublasStatus_t cublasSspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, float *AP);
-cublasStatus_t cublasSspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, float *AP);
-cublasStatus_t cublasDspr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, double *AP);
-cublasStatus_t cublasDspr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, double *AP);
-cublasStatus_t cublasChpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const cuComplex *x, int incx, cuComplex *AP);
-cublasStatus_t cublasChpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const cuComplex *x, int64_t incx, cuComplex *AP);
-cublasStatus_t cublasZhpr_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const cuDoubleComplex *x, int incx, cuDoubleComplex *AP);
-cublasStatus_t cublasZhpr_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const cuDoubleComplex *x, int64_t incx,
-		cuDoubleComplex *AP);
-cublasStatus_t cublasSsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *A, int lda);
-cublasStatus_t cublasSsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
-		float *A, int64_t lda);
-cublasStatus_t cublasDsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *A, int lda);
-cublasStatus_t cublasDsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *A, int64_t lda);
-cublasStatus_t cublasCsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda);
-cublasStatus_t cublasCsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
-cublasStatus_t cublasZsyr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
-cublasStatus_t cublasZsyr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
-cublasStatus_t cublasCher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *A, int lda);
-cublasStatus_t cublasCher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *A, int64_t lda);
-cublasStatus_t cublasZher2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *A, int lda);
-cublasStatus_t cublasZher2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *A, int64_t lda);
-cublasStatus_t cublasSspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *alpha, const float *x, int incx, const float *y, int incy,
-		float *AP);
-cublasStatus_t cublasSspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const float *alpha, const float *x, int64_t incx, const float *y, int64_t incy,
-		float *AP);
-cublasStatus_t cublasDspr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *alpha, const double *x, int incx, const double *y, int incy,
-		double *AP);
-cublasStatus_t cublasDspr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const double *alpha, const double *x, int64_t incx, const double *y,
-		int64_t incy, double *AP);
-cublasStatus_t cublasChpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *alpha, const cuComplex *x, int incx, const cuComplex *y,
-		int incy, cuComplex *AP);
-cublasStatus_t cublasChpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuComplex *alpha, const cuComplex *x, int64_t incx, const cuComplex *y,
-		int64_t incy, cuComplex *AP);
-cublasStatus_t cublasZhpr2_v2(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int incx,
-		const cuDoubleComplex *y, int incy, cuDoubleComplex *AP);
-cublasStatus_t cublasZhpr2_v2_64(cublasHandle_t handle, cublasFillMode_t uplo, int64_t n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *x, int64_t incx,
-		const cuDoubleComplex *y, int64_t incy, cuDoubleComplex *AP);
-cublasStatus_t cublasSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const float *alpha, const float *const Aarray[], int lda,
-		const float *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
-cublasStatus_t cublasSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const float *alpha, const float *const Aarray[], int64_t lda,
-		const float *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
-cublasStatus_t cublasDgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const double *alpha, const double *const Aarray[], int lda,
-		const double *const xarray[], int incx, const double *beta,
-		double *const yarray[], int incy, int batchCount);
-cublasStatus_t cublasDgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const double *alpha, const double *const Aarray[], int64_t lda,
-		const double *const xarray[], int64_t incx, const double *beta,
-		double *const yarray[], int64_t incy, int64_t batchCount);
-cublasStatus_t cublasCgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int lda,
-		const cuComplex *const xarray[], int incx, const cuComplex *beta,
-		cuComplex *const yarray[], int incy, int batchCount);
-cublasStatus_t cublasCgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const xarray[], int64_t incx, const cuComplex *beta,
-		cuComplex *const yarray[], int64_t incy, int64_t batchCount);
-cublasStatus_t cublasZgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const xarray[], int incx, const cuDoubleComplex *beta,
-		cuDoubleComplex *const yarray[], int incy, int batchCount);
-cublasStatus_t cublasZgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans, int64_t m,
-		int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
-		int64_t lda, const cuDoubleComplex *const xarray[], int64_t incx,
-		const cuDoubleComplex *beta, cuDoubleComplex *const yarray[], int64_t incy,
-		int64_t batchCount);
-cublasStatus_t cublasHSHgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount);
-cublasStatus_t cublasHSHgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		void *const yarray[], int64_t incy, int64_t batchCount);
-cublasStatus_t cublasHSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
-cublasStatus_t cublasHSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
-cublasStatus_t cublasTSTgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, void *const yarray[],
-		int incy, int batchCount);
-cublasStatus_t cublasTSTgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		void *const yarray[], int64_t incy, int64_t batchCount);
-cublasStatus_t cublasTSSgemvBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const void *const Aarray[], int lda,
-		const void *const xarray[], int incx, const float *beta, float *const yarray[],
-		int incy, int batchCount);
-cublasStatus_t cublasTSSgemvBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *const Aarray[],
-		int64_t lda, const void *const xarray[], int64_t incx, const float *beta,
-		float *const yarray[], int64_t incy, int64_t batchCount);
-cublasStatus_t cublasSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const float *alpha, const float *A, int lda, long long int strideA,
-		const float *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
-cublasStatus_t cublasSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
-		long long int strideA, const float *x, int64_t incx, long long int stridex,
-		const float *beta, float *y, int64_t incy, long long int stridey,
-		int64_t batchCount);
-cublasStatus_t cublasDgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const double *alpha, const double *A, int lda, long long int strideA,
-		const double *x, int incx, long long int stridex, const double *beta, double *y,
-		int incy, long long int stridey, int batchCount);
-cublasStatus_t cublasDgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		long long int strideA, const double *x, int64_t incx, long long int stridex,
-		const double *beta, double *y, int64_t incy, long long int stridey,
-		int64_t batchCount);
-cublasStatus_t cublasCgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda,
-		long long int strideA, const cuComplex *x, int incx, long long int stridex,
-		const cuComplex *beta, cuComplex *y, int incy, long long int stridey,
-		int batchCount);
-cublasStatus_t cublasCgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		long long int strideA, const cuComplex *x, int64_t incx, long long int stridex,
-		const cuComplex *beta, cuComplex *y, int64_t incy, long long int stridey,
-		int64_t batchCount);
-cublasStatus_t cublasZgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		long long int strideA, const cuDoubleComplex *x, int incx,
-		long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y,
-		int incy, long long int stridey, int batchCount);
-cublasStatus_t cublasZgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, long long int strideA, const cuDoubleComplex *x, int64_t incx,
-		long long int stridex, const cuDoubleComplex *beta, cuDoubleComplex *y,
-		int64_t incy, long long int stridey, int64_t batchCount);
-cublasStatus_t cublasHSHgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, void *y,
-		int incy, long long int stridey, int batchCount);
-cublasStatus_t cublasHSHgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		long long int strideA, const void *x, int64_t incx, long long int stridex,
-		const float *beta, void *y, int64_t incy, long long int stridey,
-		int64_t batchCount);
-cublasStatus_t cublasHSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
-cublasStatus_t cublasHSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		long long int strideA, const void *x, int64_t incx, long long int stridex,
-		const float *beta, float *y, int64_t incy, long long int stridey,
-		int64_t batchCount);
-cublasStatus_t cublasTSTgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, void *y,
-		int incy, long long int stridey, int batchCount);
-cublasStatus_t cublasTSTgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		long long int strideA, const void *x, int64_t incx, long long int stridex,
-		const float *beta, void *y, int64_t incy, long long int stridey,
-		int64_t batchCount);
-cublasStatus_t cublasTSSgemvStridedBatched(cublasHandle_t handle, cublasOperation_t trans,
-		int m, int n, const float *alpha, const void *A, int lda, long long int strideA,
-		const void *x, int incx, long long int stridex, const float *beta, float *y,
-		int incy, long long int stridey, int batchCount);
-cublasStatus_t cublasTSSgemvStridedBatched_64(cublasHandle_t handle, cublasOperation_t trans,
-		int64_t m, int64_t n, const float *alpha, const void *A, int64_t lda,
-		long long int strideA, const void *x, int64_t incx, long long int stridex,
-		const float *beta, float *y, int64_t incy, long long int stridey,
-		int64_t batchCount);
-cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
-		int ldc);
-cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
-cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *A, int lda, const double *B, int ldb, const double *beta,
-		double *C, int ldc);
-cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
-cublasStatus_t cublasCgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
-cublasStatus_t cublasCgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
-		int64_t ldb, const cuComplex *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasCgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
-cublasStatus_t cublasCgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, const cuComplex *B,
-		int64_t ldb, const cuComplex *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasCgemm3mEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc);
-cublasStatus_t cublasCgemm3mEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
-		const void *B, cudaDataType Btype, int64_t ldb, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
-cublasStatus_t cublasZgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZgemm_v2_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *B, int64_t ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasZgemm3m(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZgemm3m_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		const cuDoubleComplex *B, int64_t ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		int lda, const void *B, int ldb, const void *beta, void *C, int ldc);
-cublasStatus_t cublasHgemm_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, int64_t lda, const void *B, int64_t ldb, const void *beta,
-		void *C, int64_t ldc);
-cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const float *beta, void *C, cudaDataType Ctype, int ldc);
-cublasStatus_t cublasSgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const void *B,
-		cudaDataType Btype, int64_t ldb, const float *beta, void *C, cudaDataType Ctype,
-		int64_t ldc);
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
-		const void *beta, void *C, cudaDataType Ctype, int ldc,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
-cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const void *B,
-		cudaDataType Btype, int64_t ldb, const void *beta, void *C, cudaDataType Ctype,
-		int64_t ldc, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
-cublasStatus_t cublasCgemmEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype,
-		int ldb, const cuComplex *beta, void *C, cudaDataType Ctype, int ldc);
-cublasStatus_t cublasCgemmEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const void *A, cudaDataType Atype, int64_t lda,
-		const void *B, cudaDataType Btype, int64_t ldb, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
-cublasStatus_t cublasSsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *beta, float *C, int ldc);
-cublasStatus_t cublasSsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *beta, float *C, int64_t ldc);
-cublasStatus_t cublasDsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *beta, double *C, int ldc);
-cublasStatus_t cublasDsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *beta, double *C, int64_t ldc);
-cublasStatus_t cublasCsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, cuComplex *C, int ldc);
-cublasStatus_t cublasCsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *beta, cuComplex *C,
-		int64_t ldc);
-cublasStatus_t cublasZsyrk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZsyrk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
-		cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasCsyrkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc);
-cublasStatus_t cublasCsyrkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
-cublasStatus_t cublasCsyrk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha, const void *A,
-		cudaDataType Atype, int lda, const cuComplex *beta, void *C, cudaDataType Ctype,
-		int ldc);
-cublasStatus_t cublasCsyrk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const cuComplex *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
-cublasStatus_t cublasCherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const cuComplex *A,
-		int lda, const float *beta, cuComplex *C, int ldc);
-cublasStatus_t cublasCherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const cuComplex *A, int64_t lda, const float *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZherk_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha,
-		const cuDoubleComplex *A, int lda, const double *beta, cuDoubleComplex *C,
-		int ldc);
-cublasStatus_t cublasZherk_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const cuDoubleComplex *A, int64_t lda, const double *beta, cuDoubleComplex *C,
-		int64_t ldc);
-cublasStatus_t cublasCherkEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc);
-cublasStatus_t cublasCherkEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
-cublasStatus_t cublasCherk3mEx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const void *A,
-		cudaDataType Atype, int lda, const float *beta, void *C, cudaDataType Ctype,
-		int ldc);
-cublasStatus_t cublasCherk3mEx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, const float *beta, void *C,
-		cudaDataType Ctype, int64_t ldc);
-cublasStatus_t cublasSsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
-cublasStatus_t cublasSsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
-cublasStatus_t cublasDsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
-cublasStatus_t cublasDsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
-cublasStatus_t cublasCsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
-cublasStatus_t cublasCsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZsyr2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZsyr2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasCher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc);
-cublasStatus_t cublasCher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const float *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZher2k_v2(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZher2k_v2_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const double *beta, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasSsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
-cublasStatus_t cublasSsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, const float *B, int64_t ldb, const float *beta,
-		float *C, int64_t ldc);
-cublasStatus_t cublasDsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
-cublasStatus_t cublasDsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
-cublasStatus_t cublasCsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const cuComplex *beta,
-		cuComplex *C, int ldc);
-cublasStatus_t cublasCsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZsyrkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZsyrkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasCherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *B, int ldb, const float *beta,
-		cuComplex *C, int ldc);
-cublasStatus_t cublasCherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const float *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZherkx(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const double *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZherkx_64(cublasHandle_t handle, cublasFillMode_t uplo,
-		cublasOperation_t trans, int64_t n, int64_t k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const double *beta, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasSsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const float *alpha, const float *A,
-		int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
-cublasStatus_t cublasSsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const float *alpha, const float *A,
-		int64_t lda, const float *B, int64_t ldb, const float *beta, float *C,
-		int64_t ldc);
-cublasStatus_t cublasDsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const double *alpha, const double *A,
-		int lda, const double *B, int ldb, const double *beta, double *C, int ldc);
-cublasStatus_t cublasDsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const double *alpha,
-		const double *A, int64_t lda, const double *B, int64_t ldb, const double *beta,
-		double *C, int64_t ldc);
-cublasStatus_t cublasCsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc);
-cublasStatus_t cublasCsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZsymm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZsymm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasChemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuComplex *alpha, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const cuComplex *beta, cuComplex *C,
-		int ldc);
-cublasStatus_t cublasChemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *B, int64_t ldb,
-		const cuComplex *beta, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZhemm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *B, int ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZhemm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *B, int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasStrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, float *B, int ldb);
-cublasStatus_t cublasStrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda, float *B,
-		int64_t ldb);
-cublasStatus_t cublasDtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, double *B, int ldb);
-cublasStatus_t cublasDtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		double *B, int64_t ldb);
-cublasStatus_t cublasCtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B,
-		int ldb);
-cublasStatus_t cublasCtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		cuComplex *B, int64_t ldb);
-cublasStatus_t cublasZtrsm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		cuDoubleComplex *B, int ldb);
-cublasStatus_t cublasZtrsm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, cuDoubleComplex *B, int64_t ldb);
-cublasStatus_t cublasStrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *A, int lda, const float *B, int ldb,
-		float *C, int ldc);
-cublasStatus_t cublasStrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *A, int64_t lda,
-		const float *B, int64_t ldb, float *C, int64_t ldc);
-cublasStatus_t cublasDtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *A, int lda, const double *B, int ldb,
-		double *C, int ldc);
-cublasStatus_t cublasDtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *A, int64_t lda,
-		const double *B, int64_t ldb, double *C, int64_t ldc);
-cublasStatus_t cublasCtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *A, int lda, const cuComplex *B,
-		int ldb, cuComplex *C, int ldc);
-cublasStatus_t cublasCtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *A, int64_t lda,
-		const cuComplex *B, int64_t ldb, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZtrmm_v2(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZtrmm_v2_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-		int64_t lda, const cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C,
-		int64_t ldc);
-cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], int lda, const void *const Barray[], int ldb,
-		const void *beta, void *const Carray[], int ldc, int batchCount);
-cublasStatus_t cublasHgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *const Aarray[], int64_t lda, const void *const Barray[],
-		int64_t ldb, const void *beta, void *const Carray[], int64_t ldc,
-		int64_t batchCount);
-cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *const Aarray[], int lda, const float *const Barray[], int ldb,
-		const float *beta, float *const Carray[], int ldc, int batchCount);
-cublasStatus_t cublasSgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *const Aarray[], int64_t lda, const float *const Barray[],
-		int64_t ldb, const float *beta, float *const Carray[], int64_t ldc,
-		int64_t batchCount);
-cublasStatus_t cublasDgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *const Aarray[], int lda, const double *const Barray[], int ldb,
-		const double *beta, double *const Carray[], int ldc, int batchCount);
-cublasStatus_t cublasDgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *const Aarray[], int64_t lda, const double *const Barray[],
-		int64_t ldb, const double *beta, double *const Carray[], int64_t ldc,
-		int64_t batchCount);
-cublasStatus_t cublasCgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount);
-cublasStatus_t cublasCgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const Barray[], int64_t ldb, const cuComplex *beta,
-		cuComplex *const Carray[], int64_t ldc, int64_t batchCount);
-cublasStatus_t cublasCgemm3mBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *const Aarray[], int lda, const cuComplex *const Barray[],
-		int ldb, const cuComplex *beta, cuComplex *const Carray[], int ldc,
-		int batchCount);
-cublasStatus_t cublasCgemm3mBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *const Aarray[], int64_t lda,
-		const cuComplex *const Barray[], int64_t ldb, const cuComplex *beta,
-		cuComplex *const Carray[], int64_t ldc, int64_t batchCount);
-cublasStatus_t cublasZgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const Aarray[], int lda,
-		const cuDoubleComplex *const Barray[], int ldb, const cuDoubleComplex *beta,
-		cuDoubleComplex *const Carray[], int ldc, int batchCount);
-cublasStatus_t cublasZgemmBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *const Aarray[],
-		int64_t lda, const cuDoubleComplex *const Barray[], int64_t ldb,
-		const cuDoubleComplex *beta, cuDoubleComplex *const Carray[], int64_t ldc,
-		int64_t batchCount);
-cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		int lda, long long int strideA, const void *B, int ldb, long long int strideB,
-		const void *beta, void *C, int ldc, long long int strideC, int batchCount);
-cublasStatus_t cublasHgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, int64_t lda, long long int strideA, const void *B, int64_t ldb,
-		long long int strideB, const void *beta, void *C, int64_t ldc,
-		long long int strideC, int64_t batchCount);
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const float *alpha,
-		const float *A, int lda, long long int strideA, const float *B, int ldb,
-		long long int strideB, const float *beta, float *C, int ldc,
-		long long int strideC, int batchCount);
-cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const float *alpha,
-		const float *A, int64_t lda, long long int strideA, const float *B, int64_t ldb,
-		long long int strideB, const float *beta, float *C, int64_t ldc,
-		long long int strideC, int64_t batchCount);
-cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const double *alpha,
-		const double *A, int lda, long long int strideA, const double *B, int ldb,
-		long long int strideB, const double *beta, double *C, int ldc,
-		long long int strideC, int batchCount);
-cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const double *alpha,
-		const double *A, int64_t lda, long long int strideA, const double *B,
-		int64_t ldb, long long int strideB, const double *beta, double *C, int64_t ldc,
-		long long int strideC, int64_t batchCount);
-cublasStatus_t cublasCgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
-		long long int strideB, const cuComplex *beta, cuComplex *C, int ldc,
-		long long int strideC, int batchCount);
-cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, long long int strideA,
-		const cuComplex *B, int64_t ldb, long long int strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, long long int strideC, int64_t batchCount);
-cublasStatus_t cublasCgemm3mStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuComplex *alpha,
-		const cuComplex *A, int lda, long long int strideA, const cuComplex *B, int ldb,
-		long long int strideB, const cuComplex *beta, cuComplex *C, int ldc,
-		long long int strideC, int batchCount);
-cublasStatus_t cublasCgemm3mStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuComplex *alpha, const cuComplex *A, int64_t lda, long long int strideA,
-		const cuComplex *B, int64_t ldb, long long int strideB, const cuComplex *beta,
-		cuComplex *C, int64_t ldc, long long int strideC, int64_t batchCount);
-cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, long long int strideA,
-		const cuDoubleComplex *B, int ldb, long long int strideB,
-		const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc, long long int strideC,
-		int batchCount);
-cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k,
-		const cuDoubleComplex *alpha, const cuDoubleComplex *A, int64_t lda,
-		long long int strideA, const cuDoubleComplex *B, int64_t ldb,
-		long long int strideB, const cuDoubleComplex *beta, cuDoubleComplex *C,
-		int64_t ldc, long long int strideC, int64_t batchCount);
-cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha,
-		const void *const Aarray[], cudaDataType Atype, int lda,
-		const void *const Barray[], cudaDataType Btype, int ldb, const void *beta,
-		void *const Carray[], cudaDataType Ctype, int ldc, int batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
-cublasStatus_t cublasGemmBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *const Aarray[], cudaDataType Atype, int64_t lda,
-		const void *const Barray[], cudaDataType Btype, int64_t ldb, const void *beta,
-		void *const Carray[], cudaDataType Ctype, int64_t ldc, int64_t batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A,
-		cudaDataType Atype, int lda, long long int strideA, const void *B,
-		cudaDataType Btype, int ldb, long long int strideB, const void *beta, void *C,
-		cudaDataType Ctype, int ldc, long long int strideC, int batchCount,
-		cublasComputeType_t computeType, cublasGemmAlgo_t algo);
-cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, int64_t k, const void *alpha,
-		const void *A, cudaDataType Atype, int64_t lda, long long int strideA,
-		const void *B, cudaDataType Btype, int64_t ldb, long long int strideB,
-		const void *beta, void *C, cudaDataType Ctype, int64_t ldc,
-		long long int strideC, int64_t batchCount, cublasComputeType_t computeType,
-		cublasGemmAlgo_t algo);
-cublasStatus_t cublasSgemmGroupedBatched(cublasHandle_t handle,
-		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
-		const int m_array[], const int n_array[], const int k_array[],
-		const float alpha_array[], const float *const Aarray[], const int lda_array[],
-		const float *const Barray[], const int ldb_array[], const float beta_array[],
-		float *const Carray[], const int ldc_array[], int group_count,
-		const int group_size[]);
-cublasStatus_t cublasSgemmGroupedBatched_64(cublasHandle_t handle,
-		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
-		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
-		const float alpha_array[], const float *const Aarray[],
-		const int64_t lda_array[], const float *const Barray[],
-		const int64_t ldb_array[], const float beta_array[], float *const Carray[],
-		const int64_t ldc_array[], int64_t group_count, const int64_t group_size[]);
-cublasStatus_t cublasDgemmGroupedBatched(cublasHandle_t handle,
-		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
-		const int m_array[], const int n_array[], const int k_array[],
-		const double alpha_array[], const double *const Aarray[], const int lda_array[],
-		const double *const Barray[], const int ldb_array[], const double beta_array[],
-		double *const Carray[], const int ldc_array[], int group_count,
-		const int group_size[]);
-cublasStatus_t cublasDgemmGroupedBatched_64(cublasHandle_t handle,
-		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
-		const int64_t m_array[], const int64_t n_array[], const int64_t k_array[],
-		const double alpha_array[], const double *const Aarray[],
-		const int64_t lda_array[], const double *const Barray[],
-		const int64_t ldb_array[], const double beta_array[], double *const Carray[],
-		const int64_t ldc_array[], int64_t group_count, const int64_t group_size[]);
+#define PROTOTYPE_cublasSgemv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			const TYPE *alpha, const TYPE *A, INT lda, const TYPE *x, INT incx, \
+			const TYPE *beta, TYPE *y, INT incy)
+WITH_64(PROTOTYPE_cublasSgemv_v2, cublasSgemv_v2, float);
+WITH_64(PROTOTYPE_cublasSgemv_v2, cublasDgemv_v2, double);
+WITH_64(PROTOTYPE_cublasSgemv_v2, cublasCgemv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemv_v2, cublasZgemv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSgbmv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			INT kl, INT ku, const TYPE *alpha, const TYPE *A, INT lda, \
+			const TYPE *x, INT incx, const TYPE *beta, TYPE *y, INT incy)
+WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasSgbmv_v2, float);
+WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasDgbmv_v2, double);
+WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasCgbmv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSgbmv_v2, cublasZgbmv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasStrmv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, cublasDiagType_t diag, INT n, const TYPE *A, \
+			INT lda, TYPE *x, INT incx)
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasStrmv_v2, float);
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasDtrmv_v2, double);
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasCtrmv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasZtrmv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasStbmv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, cublasDiagType_t diag, INT n, INT k, \
+			const TYPE *A, INT lda, TYPE *x, INT incx)
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasStbmv_v2, float);
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasDtbmv_v2, double);
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasCtbmv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasZtbmv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasStpmv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, cublasDiagType_t diag, INT n, const TYPE *AP, \
+			TYPE *x, INT incx)
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasStpmv_v2, float);
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasDtpmv_v2, double);
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasCtpmv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasZtpmv_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasStrsv_v2, float);
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasDtrsv_v2, double);
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasCtrsv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStrmv_v2, cublasZtrsv_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasStpsv_v2, float);
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasDtpsv_v2, double);
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasCtpsv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStpmv_v2, cublasZtpsv_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasStbsv_v2, float);
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasDtbsv_v2, double);
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasCtbsv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStbmv_v2, cublasZtbsv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSsymv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
+			const TYPE *alpha, const TYPE *A, INT lda, const TYPE *x, INT incx, \
+			const TYPE *beta, TYPE *y, INT incy)
+WITH_64(PROTOTYPE_cublasSsymv_v2, cublasSsymv_v2, float);
+WITH_64(PROTOTYPE_cublasSsymv_v2, cublasDsymv_v2, double);
+WITH_64(PROTOTYPE_cublasSsymv_v2, cublasCsymv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSsymv_v2, cublasZsymv_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSsymv_v2, cublasChemv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSsymv_v2, cublasZhemv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSsbmv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, INT k, \
+			const TYPE *alpha, const TYPE *A, INT lda, const TYPE *x, INT incx, \
+			const TYPE *beta, TYPE *y, INT incy)
+WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasSsbmv_v2, float);
+WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasDsbmv_v2, double);
+WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasChbmv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSsbmv_v2, cublasZhbmv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSspmv_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
+			const TYPE *alpha, const TYPE *AP, const TYPE *x, INT incx, \
+			const TYPE *beta, TYPE *y, INT incy)
+WITH_64(PROTOTYPE_cublasSspmv_v2, cublasSspmv_v2, float);
+WITH_64(PROTOTYPE_cublasSspmv_v2, cublasDspmv_v2, double);
+WITH_64(PROTOTYPE_cublasSspmv_v2, cublasChpmv_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSspmv_v2, cublasZhpmv_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSger_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, INT m, INT n, const TYPE *alpha, \
+			const TYPE *x, INT incx, const TYPE *y, INT incy, TYPE *A, INT lda)
+WITH_64(PROTOTYPE_cublasSger_v2, cublasSger_v2, float);
+WITH_64(PROTOTYPE_cublasSger_v2, cublasDger_v2, double);
+WITH_64(PROTOTYPE_cublasSger_v2, cublasCgeru_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSger_v2, cublasCgerc_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSger_v2, cublasZgeru_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSger_v2, cublasZgerc_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSsyr_v2(name, INT, TYPE, OTHER) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
+			const TYPE *alpha, const OTHER *x, INT incx, OTHER *A, INT lda)
+WITH_64(PROTOTYPE_cublasSsyr_v2, cublasSsyr_v2, float, float);
+WITH_64(PROTOTYPE_cublasSsyr_v2, cublasDsyr_v2, double, double);
+WITH_64(PROTOTYPE_cublasSsyr_v2, cublasCsyr_v2, cuComplex, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyr_v2, cublasZsyr_v2, cuDoubleComplex, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSsyr_v2, cublasCher_v2, float, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyr_v2, cublasZher_v2, double, cuDoubleComplex);
+#define PROTOTYPE_cublasSspr_v2(name, INT, TYPE, OTHER) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
+			const TYPE *alpha, const OTHER *x, INT incx, OTHER *AP)
+WITH_64(PROTOTYPE_cublasSspr_v2, cublasSspr_v2, float, float);
+WITH_64(PROTOTYPE_cublasSspr_v2, cublasDspr_v2, double, double);
+WITH_64(PROTOTYPE_cublasSspr_v2, cublasChpr_v2, float, cuComplex);
+WITH_64(PROTOTYPE_cublasSspr_v2, cublasZhpr_v2, double, cuDoubleComplex);
+#define PROTOTYPE_cublasSsyr2_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
+			const TYPE *alpha, const TYPE *x, INT incx, const TYPE *y, INT incy, \
+			TYPE *A, INT lda)
+WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasSsyr2_v2, float);
+WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasDsyr2_v2, double);
+WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasCsyr2_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasZsyr2_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasCher2_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyr2_v2, cublasZher2_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSspr2_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, INT n, \
+			const TYPE *alpha, const TYPE *x, INT incx, const TYPE *y, INT incy, \
+			TYPE *AP)
+WITH_64(PROTOTYPE_cublasSspr2_v2, cublasSspr2_v2, float);
+WITH_64(PROTOTYPE_cublasSspr2_v2, cublasDspr2_v2, double);
+WITH_64(PROTOTYPE_cublasSspr2_v2, cublasChpr2_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSspr2_v2, cublasZhpr2_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasSgemvBatched(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			const TYPE *alpha, const TYPE *const Aarray[], INT lda, \
+			const TYPE *const xarray[], INT incx, const TYPE *beta, \
+			TYPE *const yarray[], INT incy, INT batchCount)
+WITH_64(PROTOTYPE_cublasSgemvBatched, cublasSgemvBatched, float);
+WITH_64(PROTOTYPE_cublasSgemvBatched, cublasDgemvBatched, double);
+WITH_64(PROTOTYPE_cublasSgemvBatched, cublasCgemvBatched, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemvBatched, cublasZgemvBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasHSHgemvBatched(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			const float *alpha, const void *const Aarray[], INT lda, \
+			const void *const xarray[], INT incx, const float *beta, \
+			void *const yarray[], INT incy, INT batchCount)
+WITH_64(PROTOTYPE_cublasHSHgemvBatched, cublasHSHgemvBatched);
+#define PROTOTYPE_cublasHSSgemvBatched(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			const float *alpha, const void *const Aarray[], INT lda, \
+			const void *const xarray[], INT incx, const float *beta, \
+			float *const yarray[], INT incy, INT batchCount)
+WITH_64(PROTOTYPE_cublasHSSgemvBatched, cublasHSSgemvBatched);
+WITH_64(PROTOTYPE_cublasHSHgemvBatched, cublasTSTgemvBatched);
+WITH_64(PROTOTYPE_cublasHSSgemvBatched, cublasTSSgemvBatched);
+#define PROTOTYPE_cublasSgemvStridedBatched(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			const TYPE *alpha, const TYPE *A, INT lda, long long int strideA, \
+			const TYPE *x, INT incx, long long int stridex, const TYPE *beta, \
+			TYPE *y, INT incy, long long int stridey, INT batchCount)
+WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasSgemvStridedBatched, float);
+WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasDgemvStridedBatched, double);
+WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasCgemvStridedBatched, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemvStridedBatched, cublasZgemvStridedBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasHSHgemvStridedBatched(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			const float *alpha, const void *A, INT lda, long long int strideA, \
+			const void *x, INT incx, long long int stridex, const float *beta, \
+			void *y, INT incy, long long int stridey, INT batchCount)
+WITH_64(PROTOTYPE_cublasHSHgemvStridedBatched, cublasHSHgemvStridedBatched);
+#define PROTOTYPE_cublasHSSgemvStridedBatched(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, INT m, INT n, \
+			const float *alpha, const void *A, INT lda, long long int strideA, \
+			const void *x, INT incx, long long int stridex, const float *beta, \
+			float *y, INT incy, long long int stridey, INT batchCount)
+WITH_64(PROTOTYPE_cublasHSSgemvStridedBatched, cublasHSSgemvStridedBatched);
+WITH_64(PROTOTYPE_cublasHSHgemvStridedBatched, cublasTSTgemvStridedBatched);
+WITH_64(PROTOTYPE_cublasHSSgemvStridedBatched, cublasTSSgemvStridedBatched);
+#define PROTOTYPE_cublasSgemm_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
+			const TYPE *A, INT lda, const TYPE *B, INT ldb, const TYPE *beta, \
+			TYPE *C, INT ldc)
+WITH_64(PROTOTYPE_cublasSgemm_v2, cublasSgemm_v2, float);
+WITH_64(PROTOTYPE_cublasSgemm_v2, cublasDgemm_v2, double);
+WITH_64(PROTOTYPE_cublasSgemm_v2, cublasCgemm_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemm_v2, cublasCgemm3m, cuComplex);
+#define PROTOTYPE_cublasCgemm3mEx(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
+			const void *A, cudaDataType Atype, INT lda, const void *B, \
+			cudaDataType Btype, INT ldb, const TYPE *beta, void *C, \
+			cudaDataType Ctype, INT ldc)
+WITH_64(PROTOTYPE_cublasCgemm3mEx, cublasCgemm3mEx, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemm_v2, cublasZgemm_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSgemm_v2, cublasZgemm3m, cuDoubleComplex);
+#define PROTOTYPE_cublasHgemm(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
+			const void *A, INT lda, const void *B, INT ldb, const void *beta, \
+			void *C, INT ldc)
+WITH_64(PROTOTYPE_cublasHgemm, cublasHgemm);
+WITH_64(PROTOTYPE_cublasCgemm3mEx, cublasSgemmEx, float);
+#define PROTOTYPE_cublasGemmEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
+			const void *A, cudaDataType Atype, INT lda, const void *B, \
+			cudaDataType Btype, INT ldb, const void *beta, void *C, \
+			cudaDataType Ctype, INT ldc, cublasComputeType_t computeType, \
+			cublasGemmAlgo_t algo)
+WITH_64(PROTOTYPE_cublasGemmEx, cublasGemmEx);
+WITH_64(PROTOTYPE_cublasCgemm3mEx, cublasCgemmEx, cuComplex);
+#define PROTOTYPE_cublasSsyrk_v2(name, INT, TYPE, OTHER) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, INT n, INT k, const TYPE *alpha, \
+			const OTHER *A, INT lda, const TYPE *beta, OTHER *C, INT ldc)
+WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasSsyrk_v2, float, float);
+WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasDsyrk_v2, double, double);
+WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasCsyrk_v2, cuComplex, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasZsyrk_v2, cuDoubleComplex, cuDoubleComplex);
+#define PROTOTYPE_cublasCsyrkEx(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, INT n, INT k, const TYPE *alpha, \
+			const void *A, cudaDataType Atype, INT lda, const TYPE *beta, void *C, \
+			cudaDataType Ctype, INT ldc)
+WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCsyrkEx, cuComplex);
+WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCsyrk3mEx, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasCherk_v2, float, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyrk_v2, cublasZherk_v2, double, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCherkEx, float);
+WITH_64(PROTOTYPE_cublasCsyrkEx, cublasCherk3mEx, float);
+#define PROTOTYPE_cublasSsyr2k_v2(name, INT, TYPE, OTHER) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, INT n, INT k, const TYPE *alpha, \
+			const TYPE *A, INT lda, const TYPE *B, INT ldb, const OTHER *beta, \
+			TYPE *C, INT ldc)
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasSsyr2k_v2, float, float);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasDsyr2k_v2, double, double);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCsyr2k_v2, cuComplex, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZsyr2k_v2, cuDoubleComplex, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCher2k_v2, cuComplex, float);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZher2k_v2, cuDoubleComplex, double);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasSsyrkx, float, float);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasDsyrkx, double, double);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCsyrkx, cuComplex, cuComplex);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZsyrkx, cuDoubleComplex, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasCherkx, cuComplex, float);
+WITH_64(PROTOTYPE_cublasSsyr2k_v2, cublasZherkx, cuDoubleComplex, double);
+#define PROTOTYPE_cublasSsymm_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, INT m, INT n, const TYPE *alpha, const TYPE *A, \
+			INT lda, const TYPE *B, INT ldb, const TYPE *beta, TYPE *C, INT ldc)
+WITH_64(PROTOTYPE_cublasSsymm_v2, cublasSsymm_v2, float);
+WITH_64(PROTOTYPE_cublasSsymm_v2, cublasDsymm_v2, double);
+WITH_64(PROTOTYPE_cublasSsymm_v2, cublasCsymm_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSsymm_v2, cublasZsymm_v2, cuDoubleComplex);
+WITH_64(PROTOTYPE_cublasSsymm_v2, cublasChemm_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasSsymm_v2, cublasZhemm_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasStrsm_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			INT m, INT n, const TYPE *alpha, const TYPE *A, INT lda, TYPE *B, \
+			INT ldb)
+WITH_64(PROTOTYPE_cublasStrsm_v2, cublasStrsm_v2, float);
+WITH_64(PROTOTYPE_cublasStrsm_v2, cublasDtrsm_v2, double);
+WITH_64(PROTOTYPE_cublasStrsm_v2, cublasCtrsm_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStrsm_v2, cublasZtrsm_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasStrmm_v2(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			INT m, INT n, const TYPE *alpha, const TYPE *A, INT lda, \
+			const TYPE *B, INT ldb, TYPE *C, INT ldc)
+WITH_64(PROTOTYPE_cublasStrmm_v2, cublasStrmm_v2, float);
+WITH_64(PROTOTYPE_cublasStrmm_v2, cublasDtrmm_v2, double);
+WITH_64(PROTOTYPE_cublasStrmm_v2, cublasCtrmm_v2, cuComplex);
+WITH_64(PROTOTYPE_cublasStrmm_v2, cublasZtrmm_v2, cuDoubleComplex);
+#define PROTOTYPE_cublasHgemmBatched(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
+			const void *const Aarray[], INT lda, const void *const Barray[], \
+			INT ldb, const void *beta, void *const Carray[], INT ldc, \
+			INT batchCount)
+WITH_64(PROTOTYPE_cublasHgemmBatched, cublasHgemmBatched);
+#define PROTOTYPE_cublasSgemmBatched(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
+			const TYPE *const Aarray[], INT lda, const TYPE *const Barray[], \
+			INT ldb, const TYPE *beta, TYPE *const Carray[], INT ldc, \
+			INT batchCount)
+WITH_64(PROTOTYPE_cublasSgemmBatched, cublasSgemmBatched, float);
+WITH_64(PROTOTYPE_cublasSgemmBatched, cublasDgemmBatched, double);
+WITH_64(PROTOTYPE_cublasSgemmBatched, cublasCgemmBatched, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemmBatched, cublasCgemm3mBatched, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemmBatched, cublasZgemmBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasHgemmStridedBatched(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
+			const void *A, INT lda, long long int strideA, const void *B, INT ldb, \
+			long long int strideB, const void *beta, void *C, INT ldc, \
+			long long int strideC, INT batchCount)
+WITH_64(PROTOTYPE_cublasHgemmStridedBatched, cublasHgemmStridedBatched);
+#define PROTOTYPE_cublasSgemmStridedBatched(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const TYPE *alpha, \
+			const TYPE *A, INT lda, long long int strideA, const TYPE *B, INT ldb, \
+			long long int strideB, const TYPE *beta, TYPE *C, INT ldc, \
+			long long int strideC, INT batchCount)
+WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasSgemmStridedBatched, float);
+WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasDgemmStridedBatched, double);
+WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasCgemmStridedBatched, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasCgemm3mStridedBatched, cuComplex);
+WITH_64(PROTOTYPE_cublasSgemmStridedBatched, cublasZgemmStridedBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasGemmBatchedEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
+			const void *const Aarray[], cudaDataType Atype, INT lda, \
+			const void *const Barray[], cudaDataType Btype, INT ldb, \
+			const void *beta, void *const Carray[], cudaDataType Ctype, INT ldc, \
+			INT batchCount, cublasComputeType_t computeType, \
+			cublasGemmAlgo_t algo)
+WITH_64(PROTOTYPE_cublasGemmBatchedEx, cublasGemmBatchedEx);
+#define PROTOTYPE_cublasGemmStridedBatchedEx(name, INT) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, INT k, const void *alpha, \
+			const void *A, cudaDataType Atype, INT lda, long long int strideA, \
+			const void *B, cudaDataType Btype, INT ldb, long long int strideB, \
+			const void *beta, void *C, cudaDataType Ctype, INT ldc, \
+			long long int strideC, INT batchCount, \
+			cublasComputeType_t computeType, cublasGemmAlgo_t algo)
+WITH_64(PROTOTYPE_cublasGemmStridedBatchedEx, cublasGemmStridedBatchedEx);
+#define PROTOTYPE_cublasSgemmGroupedBatched(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, const cublasOperation_t transa_array[], \
+			const cublasOperation_t transb_array[], const int m_array[], \
+			const int n_array[], const int k_array[], const TYPE alpha_array[], \
+			const TYPE *const Aarray[], const int lda_array[], \
+			const TYPE *const Barray[], const int ldb_array[], \
+			const TYPE beta_array[], TYPE *const Carray[], const int ldc_array[], \
+			int group_count, const int group_size[])
+PROTOTYPE_cublasSgemmGroupedBatched(cublasSgemmGroupedBatched, float);
+#define PROTOTYPE_cublasSgemmGroupedBatched_64(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, const cublasOperation_t transa_array[], \
+			const cublasOperation_t transb_array[], const int64_t m_array[], \
+			const int64_t n_array[], const int64_t k_array[], \
+			const TYPE alpha_array[], const TYPE *const Aarray[], \
+			const int64_t lda_array[], const TYPE *const Barray[], \
+			const int64_t ldb_array[], const TYPE beta_array[], \
+			TYPE *const Carray[], const int64_t ldc_array[], int64_t group_count, \
+			const int64_t group_size[])
+PROTOTYPE_cublasSgemmGroupedBatched_64(cublasSgemmGroupedBatched_64, float);
+PROTOTYPE_cublasSgemmGroupedBatched(cublasDgemmGroupedBatched, double);
+PROTOTYPE_cublasSgemmGroupedBatched_64(cublasDgemmGroupedBatched_64, double);
 cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle,
 		const cublasOperation_t transa_array[], const cublasOperation_t transb_array[],
 		const int m_array[], const int n_array[], const int k_array[],
@@ -1496,168 +588,89 @@ cublasStatus_t cublasGemmGroupedBatchedEx_64(cublasHandle_t handle,
 		const int64_t ldb_array[], const void *beta_array, void *const Carray[],
 		cudaDataType_t Ctype, const int64_t ldc_array[], int64_t group_count,
 		const int64_t group_size[], cublasComputeType_t computeType);
-cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const float *alpha, const float *A,
-		int lda, const float *beta, const float *B, int ldb, float *C, int ldc);
-cublasStatus_t cublasSgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const float *alpha,
-		const float *A, int64_t lda, const float *beta, const float *B, int64_t ldb,
-		float *C, int64_t ldc);
-cublasStatus_t cublasDgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const double *alpha, const double *A,
-		int lda, const double *beta, const double *B, int ldb, double *C, int ldc);
-cublasStatus_t cublasDgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const double *alpha,
-		const double *A, int64_t lda, const double *beta, const double *B, int64_t ldb,
-		double *C, int64_t ldc);
-cublasStatus_t cublasCgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuComplex *alpha,
-		const cuComplex *A, int lda, const cuComplex *beta, const cuComplex *B, int ldb,
-		cuComplex *C, int ldc);
-cublasStatus_t cublasCgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const cuComplex *alpha,
-		const cuComplex *A, int64_t lda, const cuComplex *beta, const cuComplex *B,
-		int64_t ldb, cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZgeam(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int m, int n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *beta,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZgeam_64(cublasHandle_t handle, cublasOperation_t transa,
-		cublasOperation_t transb, int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *beta,
-		const cuDoubleComplex *B, int64_t ldb, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasStrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const float *alpha, const float *const A[], int lda, float *const B[],
-		int ldb, int batchCount);
-cublasStatus_t cublasStrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const float *alpha, const float *const A[], int64_t lda,
-		float *const B[], int64_t ldb, int64_t batchCount);
-cublasStatus_t cublasDtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const double *alpha, const double *const A[], int lda, double *const B[],
-		int ldb, int batchCount);
-cublasStatus_t cublasDtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const double *alpha, const double *const A[], int64_t lda,
-		double *const B[], int64_t ldb, int64_t batchCount);
-cublasStatus_t cublasCtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuComplex *alpha, const cuComplex *const A[], int lda,
-		cuComplex *const B[], int ldb, int batchCount);
-cublasStatus_t cublasCtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuComplex *alpha, const cuComplex *const A[],
-		int64_t lda, cuComplex *const B[], int64_t ldb, int64_t batchCount);
-cublasStatus_t cublasZtrsmBatched(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, int m,
-		int n, const cuDoubleComplex *alpha, const cuDoubleComplex *const A[], int lda,
-		cuDoubleComplex *const B[], int ldb, int batchCount);
-cublasStatus_t cublasZtrsmBatched_64(cublasHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag,
-		int64_t m, int64_t n, const cuDoubleComplex *alpha,
-		const cuDoubleComplex *const A[], int64_t lda, cuDoubleComplex *const B[],
-		int64_t ldb, int64_t batchCount);
-cublasStatus_t cublasSdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const float *A, int lda, const float *x, int incx, float *C, int ldc);
-cublasStatus_t cublasSdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const float *A, int64_t lda, const float *x, int64_t incx, float *C,
-		int64_t ldc);
-cublasStatus_t cublasDdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const double *A, int lda, const double *x, int incx, double *C, int ldc);
-cublasStatus_t cublasDdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const double *A, int64_t lda, const double *x, int64_t incx,
-		double *C, int64_t ldc);
-cublasStatus_t cublasCdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex *C,
-		int ldc);
-cublasStatus_t cublasCdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const cuComplex *A, int64_t lda, const cuComplex *x, int64_t incx,
-		cuComplex *C, int64_t ldc);
-cublasStatus_t cublasZdgmm(cublasHandle_t handle, cublasSideMode_t mode, int m, int n,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
-		cuDoubleComplex *C, int ldc);
-cublasStatus_t cublasZdgmm_64(cublasHandle_t handle, cublasSideMode_t mode, int64_t m,
-		int64_t n, const cuDoubleComplex *A, int64_t lda, const cuDoubleComplex *x,
-		int64_t incx, cuDoubleComplex *C, int64_t ldc);
-cublasStatus_t cublasSmatinvBatched(cublasHandle_t handle, int n, const float *const A[],
-		int lda, float *const Ainv[], int lda_inv, int *info, int batchSize);
-cublasStatus_t cublasDmatinvBatched(cublasHandle_t handle, int n, const double *const A[],
-		int lda, double *const Ainv[], int lda_inv, int *info, int batchSize);
-cublasStatus_t cublasCmatinvBatched(cublasHandle_t handle, int n, const cuComplex *const A[],
-		int lda, cuComplex *const Ainv[], int lda_inv, int *info, int batchSize);
-cublasStatus_t cublasZmatinvBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, cuDoubleComplex *const Ainv[],
-		int lda_inv, int *info, int batchSize);
-cublasStatus_t cublasSgeqrfBatched(cublasHandle_t handle, int m, int n, float *const Aarray[],
-		int lda, float *const TauArray[], int *info, int batchSize);
-cublasStatus_t cublasDgeqrfBatched(cublasHandle_t handle, int m, int n, double *const Aarray[],
-		int lda, double *const TauArray[], int *info, int batchSize);
-cublasStatus_t cublasCgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuComplex *const Aarray[], int lda, cuComplex *const TauArray[], int *info,
-		int batchSize);
-cublasStatus_t cublasZgeqrfBatched(cublasHandle_t handle, int m, int n,
-		cuDoubleComplex *const Aarray[], int lda, cuDoubleComplex *const TauArray[],
-		int *info, int batchSize);
-cublasStatus_t cublasSgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, float *const Aarray[], int lda, float *const Carray[], int ldc,
-		int *info, int *devInfoArray, int batchSize);
-cublasStatus_t cublasDgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, double *const Aarray[], int lda, double *const Carray[], int ldc,
-		int *info, int *devInfoArray, int batchSize);
-cublasStatus_t cublasCgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, cuComplex *const Aarray[], int lda, cuComplex *const Carray[],
-		int ldc, int *info, int *devInfoArray, int batchSize);
-cublasStatus_t cublasZgelsBatched(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-		int nrhs, cuDoubleComplex *const Aarray[], int lda,
-		cuDoubleComplex *const Carray[], int ldc, int *info, int *devInfoArray,
-		int batchSize);
-cublasStatus_t cublasStpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const float *AP, float *A, int lda);
-cublasStatus_t cublasDtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *AP, double *A, int lda);
-cublasStatus_t cublasCtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *AP, cuComplex *A, int lda);
-cublasStatus_t cublasZtpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *AP, cuDoubleComplex *A, int lda);
-cublasStatus_t cublasStrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n, const float *A,
-		int lda, float *AP);
-cublasStatus_t cublasDtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const double *A, int lda, double *AP);
-cublasStatus_t cublasCtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuComplex *A, int lda, cuComplex *AP);
-cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, cuDoubleComplex *AP);
-cublasStatus_t cublasSgetrfBatched(cublasHandle_t handle, int n, float *const A[], int lda,
-		int *P, int *info, int batchSize);
-cublasStatus_t cublasDgetrfBatched(cublasHandle_t handle, int n, double *const A[], int lda,
-		int *P, int *info, int batchSize);
-cublasStatus_t cublasCgetrfBatched(cublasHandle_t handle, int n, cuComplex *const A[], int lda,
-		int *P, int *info, int batchSize);
-cublasStatus_t cublasZgetrfBatched(cublasHandle_t handle, int n, cuDoubleComplex *const A[],
-		int lda, int *P, int *info, int batchSize);
-cublasStatus_t cublasSgetriBatched(cublasHandle_t handle, int n, const float *const A[],
-		int lda, const int *P, float *const C[], int ldc, int *info, int batchSize);
-cublasStatus_t cublasDgetriBatched(cublasHandle_t handle, int n, const double *const A[],
-		int lda, const int *P, double *const C[], int ldc, int *info, int batchSize);
-cublasStatus_t cublasCgetriBatched(cublasHandle_t handle, int n, const cuComplex *const A[],
-		int lda, const int *P, cuComplex *const C[], int ldc, int *info, int batchSize);
-cublasStatus_t cublasZgetriBatched(cublasHandle_t handle, int n,
-		const cuDoubleComplex *const A[], int lda, const int *P,
-		cuDoubleComplex *const C[], int ldc, int *info, int batchSize);
-cublasStatus_t cublasSgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const float *const Aarray[], int lda, const int *devIpiv,
-		float *const Barray[], int ldb, int *info, int batchSize);
-cublasStatus_t cublasDgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const double *const Aarray[], int lda, const int *devIpiv,
-		double *const Barray[], int ldb, int *info, int batchSize);
-cublasStatus_t cublasCgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuComplex *const Aarray[], int lda, const int *devIpiv,
-		cuComplex *const Barray[], int ldb, int *info, int batchSize);
-cublasStatus_t cublasZgetrsBatched(cublasHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuDoubleComplex *const Aarray[], int lda, const int *devIpiv,
-		cuDoubleComplex *const Barray[], int ldb, int *info, int batchSize);
+#define PROTOTYPE_cublasSgeam(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, INT m, INT n, const TYPE *alpha, \
+			const TYPE *A, INT lda, const TYPE *beta, const TYPE *B, INT ldb, \
+			TYPE *C, INT ldc)
+WITH_64(PROTOTYPE_cublasSgeam, cublasSgeam, float);
+WITH_64(PROTOTYPE_cublasSgeam, cublasDgeam, double);
+WITH_64(PROTOTYPE_cublasSgeam, cublasCgeam, cuComplex);
+WITH_64(PROTOTYPE_cublasSgeam, cublasZgeam, cuDoubleComplex);
+#define PROTOTYPE_cublasStrsmBatched(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			INT m, INT n, const TYPE *alpha, const TYPE *const A[], INT lda, \
+			TYPE *const B[], INT ldb, INT batchCount)
+WITH_64(PROTOTYPE_cublasStrsmBatched, cublasStrsmBatched, float);
+WITH_64(PROTOTYPE_cublasStrsmBatched, cublasDtrsmBatched, double);
+WITH_64(PROTOTYPE_cublasStrsmBatched, cublasCtrsmBatched, cuComplex);
+WITH_64(PROTOTYPE_cublasStrsmBatched, cublasZtrsmBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasSdgmm(name, INT, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t mode, INT m, INT n, \
+			const TYPE *A, INT lda, const TYPE *x, INT incx, TYPE *C, INT ldc)
+WITH_64(PROTOTYPE_cublasSdgmm, cublasSdgmm, float);
+WITH_64(PROTOTYPE_cublasSdgmm, cublasDdgmm, double);
+WITH_64(PROTOTYPE_cublasSdgmm, cublasCdgmm, cuComplex);
+WITH_64(PROTOTYPE_cublasSdgmm, cublasZdgmm, cuDoubleComplex);
+#define PROTOTYPE_cublasSmatinvBatched(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], int lda, \
+			TYPE *const Ainv[], int lda_inv, int *info, int batchSize)
+PROTOTYPE_cublasSmatinvBatched(cublasSmatinvBatched, float);
+PROTOTYPE_cublasSmatinvBatched(cublasDmatinvBatched, double);
+PROTOTYPE_cublasSmatinvBatched(cublasCmatinvBatched, cuComplex);
+PROTOTYPE_cublasSmatinvBatched(cublasZmatinvBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasSgeqrfBatched(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, int m, int n, TYPE *const Aarray[], \
+			int lda, TYPE *const TauArray[], int *info, int batchSize)
+PROTOTYPE_cublasSgeqrfBatched(cublasSgeqrfBatched, float);
+PROTOTYPE_cublasSgeqrfBatched(cublasDgeqrfBatched, double);
+PROTOTYPE_cublasSgeqrfBatched(cublasCgeqrfBatched, cuComplex);
+PROTOTYPE_cublasSgeqrfBatched(cublasZgeqrfBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasSgelsBatched(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, int n, \
+			int nrhs, TYPE *const Aarray[], int lda, TYPE *const Carray[], \
+			int ldc, int *info, int *devInfoArray, int batchSize)
+PROTOTYPE_cublasSgelsBatched(cublasSgelsBatched, float);
+PROTOTYPE_cublasSgelsBatched(cublasDgelsBatched, double);
+PROTOTYPE_cublasSgelsBatched(cublasCgelsBatched, cuComplex);
+PROTOTYPE_cublasSgelsBatched(cublasZgelsBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasStpttr(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *AP, TYPE *A, int lda)
+PROTOTYPE_cublasStpttr(cublasStpttr, float);
+PROTOTYPE_cublasStpttr(cublasDtpttr, double);
+PROTOTYPE_cublasStpttr(cublasCtpttr, cuComplex);
+PROTOTYPE_cublasStpttr(cublasZtpttr, cuDoubleComplex);
+#define PROTOTYPE_cublasStrttp(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *A, int lda, TYPE *AP)
+PROTOTYPE_cublasStrttp(cublasStrttp, float);
+PROTOTYPE_cublasStrttp(cublasDtrttp, double);
+PROTOTYPE_cublasStrttp(cublasCtrttp, cuComplex);
+PROTOTYPE_cublasStrttp(cublasZtrttp, cuDoubleComplex);
+#define PROTOTYPE_cublasSgetrfBatched(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, int n, TYPE *const A[], int lda, int *P, \
+			int *info, int batchSize)
+PROTOTYPE_cublasSgetrfBatched(cublasSgetrfBatched, float);
+PROTOTYPE_cublasSgetrfBatched(cublasDgetrfBatched, double);
+PROTOTYPE_cublasSgetrfBatched(cublasCgetrfBatched, cuComplex);
+PROTOTYPE_cublasSgetrfBatched(cublasZgetrfBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasSgetriBatched(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], int lda, \
+			const int *P, TYPE *const C[], int ldc, int *info, int batchSize)
+PROTOTYPE_cublasSgetriBatched(cublasSgetriBatched, float);
+PROTOTYPE_cublasSgetriBatched(cublasDgetriBatched, double);
+PROTOTYPE_cublasSgetriBatched(cublasCgetriBatched, cuComplex);
+PROTOTYPE_cublasSgetriBatched(cublasZgetriBatched, cuDoubleComplex);
+#define PROTOTYPE_cublasSgetrsBatched(name, TYPE) \
+	cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int n, int nrhs, \
+			const TYPE *const Aarray[], int lda, const int *devIpiv, \
+			TYPE *const Barray[], int ldb, int *info, int batchSize)
+PROTOTYPE_cublasSgetrsBatched(cublasSgetrsBatched, float);
+PROTOTYPE_cublasSgetrsBatched(cublasDgetrsBatched, double);
+PROTOTYPE_cublasSgetrsBatched(cublasCgetrsBatched, cuComplex);
+PROTOTYPE_cublasSgetrsBatched(cublasZgetrsBatched, cuDoubleComplex);
 cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOperation_t transa,
 		cublasOperation_t transb, cublasOperation_t transc, int m, int n, int k,
 		const unsigned char *A, int A_bias, int lda, const unsigned char *B, int B_bias,
@@ -1709,22 +722,24 @@ void cublasCsyr2k(char uplo, char trans, int n, int k, cuComplex alpha, const cu
 		int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C, int ldc);
 void cublasCsyrk(char uplo, char trans, int n, int k, cuComplex alpha, const cuComplex *A,
 		int lda, cuComplex beta, cuComplex *C, int ldc);
-void cublasCtbmv(char uplo, char trans, char diag, int n, int k, const cuComplex *A, int lda,
-		cuComplex *x, int incx);
-void cublasCtbsv(char uplo, char trans, char diag, int n, int k, const cuComplex *A, int lda,
-		cuComplex *x, int incx);
-void cublasCtpmv(char uplo, char trans, char diag, int n, const cuComplex *AP, cuComplex *x,
-		int incx);
-void cublasCtpsv(char uplo, char trans, char diag, int n, const cuComplex *AP, cuComplex *x,
-		int incx);
+#define PROTOTYPE_cublasCtbmv(name, TYPE) \
+	void name(char uplo, char trans, char diag, int n, int k, const TYPE *A, int lda, \
+			TYPE *x, int incx)
+PROTOTYPE_cublasCtbmv(cublasCtbmv, cuComplex);
+PROTOTYPE_cublasCtbmv(cublasCtbsv, cuComplex);
+#define PROTOTYPE_cublasCtpmv(name, TYPE) \
+	void name(char uplo, char trans, char diag, int n, const TYPE *AP, TYPE *x, int incx)
+PROTOTYPE_cublasCtpmv(cublasCtpmv, cuComplex);
+PROTOTYPE_cublasCtpmv(cublasCtpsv, cuComplex);
 void cublasCtrmm(char side, char uplo, char transa, char diag, int m, int n, cuComplex alpha,
 		const cuComplex *A, int lda, cuComplex *B, int ldb);
-void cublasCtrmv(char uplo, char trans, char diag, int n, const cuComplex *A, int lda,
-		cuComplex *x, int incx);
+#define PROTOTYPE_cublasCtrmv(name, TYPE) \
+	void name(char uplo, char trans, char diag, int n, const TYPE *A, int lda, TYPE *x, \
+			int incx)
+PROTOTYPE_cublasCtrmv(cublasCtrmv, cuComplex);
 void cublasCtrsm(char side, char uplo, char transa, char diag, int m, int n, cuComplex alpha,
 		const cuComplex *A, int lda, cuComplex *B, int ldb);
-void cublasCtrsv(char uplo, char trans, char diag, int n, const cuComplex *A, int lda,
-		cuComplex *x, int incx);
+PROTOTYPE_cublasCtrmv(cublasCtrsv, cuComplex);
 double cublasDasum(int n, const double *x, int incx);
 void cublasDaxpy(int n, double alpha, const double *x, int incx, double *y, int incy);
 void cublasDcopy(int n, const double *x, int incx, double *y, int incy);
@@ -1762,22 +777,16 @@ void cublasDsyr2k(char uplo, char trans, int n, int k, double alpha, const doubl
 		const double *B, int ldb, double beta, double *C, int ldc);
 void cublasDsyrk(char uplo, char trans, int n, int k, double alpha, const double *A, int lda,
 		double beta, double *C, int ldc);
-void cublasDtbmv(char uplo, char trans, char diag, int n, int k, const double *A, int lda,
-		double *x, int incx);
-void cublasDtbsv(char uplo, char trans, char diag, int n, int k, const double *A, int lda,
-		double *x, int incx);
-void cublasDtpmv(char uplo, char trans, char diag, int n, const double *AP, double *x,
-		int incx);
-void cublasDtpsv(char uplo, char trans, char diag, int n, const double *AP, double *x,
-		int incx);
+PROTOTYPE_cublasCtbmv(cublasDtbmv, double);
+PROTOTYPE_cublasCtbmv(cublasDtbsv, double);
+PROTOTYPE_cublasCtpmv(cublasDtpmv, double);
+PROTOTYPE_cublasCtpmv(cublasDtpsv, double);
 void cublasDtrmm(char side, char uplo, char transa, char diag, int m, int n, double alpha,
 		const double *A, int lda, double *B, int ldb);
-void cublasDtrmv(char uplo, char trans, char diag, int n, const double *A, int lda, double *x,
-		int incx);
+PROTOTYPE_cublasCtrmv(cublasDtrmv, double);
 void cublasDtrsm(char side, char uplo, char transa, char diag, int m, int n, double alpha,
 		const double *A, int lda, double *B, int ldb);
-void cublasDtrsv(char uplo, char trans, char diag, int n, const double *A, int lda, double *x,
-		int incx);
+PROTOTYPE_cublasCtrmv(cublasDtrsv, double);
 double cublasDzasum(int n, const cuDoubleComplex *x, int incx);
 double cublasDznrm2(int n, const cuDoubleComplex *x, int incx);
 cublasStatus_t cublasFree(void *devicePtr);
@@ -1833,20 +842,16 @@ void cublasSsyr2k(char uplo, char trans, int n, int k, float alpha, const float 
 		const float *B, int ldb, float beta, float *C, int ldc);
 void cublasSsyrk(char uplo, char trans, int n, int k, float alpha, const float *A, int lda,
 		float beta, float *C, int ldc);
-void cublasStbmv(char uplo, char trans, char diag, int n, int k, const float *A, int lda,
-		float *x, int incx);
-void cublasStbsv(char uplo, char trans, char diag, int n, int k, const float *A, int lda,
-		float *x, int incx);
-void cublasStpmv(char uplo, char trans, char diag, int n, const float *AP, float *x, int incx);
-void cublasStpsv(char uplo, char trans, char diag, int n, const float *AP, float *x, int incx);
+PROTOTYPE_cublasCtbmv(cublasStbmv, float);
+PROTOTYPE_cublasCtbmv(cublasStbsv, float);
+PROTOTYPE_cublasCtpmv(cublasStpmv, float);
+PROTOTYPE_cublasCtpmv(cublasStpsv, float);
 void cublasStrmm(char side, char uplo, char transa, char diag, int m, int n, float alpha,
 		const float *A, int lda, float *B, int ldb);
-void cublasStrmv(char uplo, char trans, char diag, int n, const float *A, int lda, float *x,
-		int incx);
+PROTOTYPE_cublasCtrmv(cublasStrmv, float);
 void cublasStrsm(char side, char uplo, char transa, char diag, int m, int n, float alpha,
 		const float *A, int lda, float *B, int ldb);
-void cublasStrsv(char uplo, char trans, char diag, int n, const float *A, int lda, float *x,
-		int incx);
+PROTOTYPE_cublasCtrmv(cublasStrsv, float);
 void cublasZaxpy(int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy);
 void cublasZcopy(int n, const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);
@@ -1909,24 +914,18 @@ void cublasZsyr2k(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
 void cublasZsyrk(char uplo, char trans, int n, int k, cuDoubleComplex alpha,
 		const cuDoubleComplex *A, int lda, cuDoubleComplex beta, cuDoubleComplex *C,
 		int ldc);
-void cublasZtbmv(char uplo, char trans, char diag, int n, int k, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
-void cublasZtbsv(char uplo, char trans, char diag, int n, int k, const cuDoubleComplex *A,
-		int lda, cuDoubleComplex *x, int incx);
-void cublasZtpmv(char uplo, char trans, char diag, int n, const cuDoubleComplex *AP,
-		cuDoubleComplex *x, int incx);
-void cublasZtpsv(char uplo, char trans, char diag, int n, const cuDoubleComplex *AP,
-		cuDoubleComplex *x, int incx);
+PROTOTYPE_cublasCtbmv(cublasZtbmv, cuDoubleComplex);
+PROTOTYPE_cublasCtbmv(cublasZtbsv, cuDoubleComplex);
+PROTOTYPE_cublasCtpmv(cublasZtpmv, cuDoubleComplex);
+PROTOTYPE_cublasCtpmv(cublasZtpsv, cuDoubleComplex);
 void cublasZtrmm(char side, char uplo, char transa, char diag, int m, int n,
 		cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
 		int ldb);
-void cublasZtrmv(char uplo, char trans, char diag, int n, const cuDoubleComplex *A, int lda,
-		cuDoubleComplex *x, int incx);
+PROTOTYPE_cublasCtrmv(cublasZtrmv, cuDoubleComplex);
 void cublasZtrsm(char side, char uplo, char transa, char diag, int m, int n,
 		cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
 		int ldb);
-void cublasZtrsv(char uplo, char trans, char diag, int n, const cuDoubleComplex *A, int lda,
-		cuDoubleComplex *x, int incx);
+PROTOTYPE_cublasCtrmv(cublasZtrsv, cuDoubleComplex);
 
 #ifdef __cplusplus
 }

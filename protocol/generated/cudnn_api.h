@@ -114,14 +114,13 @@ cudnnStatus_t cudnnGetReduceTensorDescriptor(
 		cudnnIndicesType_t *reduceTensorIndicesType);
 cudnnStatus_t cudnnDestroyReduceTensorDescriptor(
 		cudnnReduceTensorDescriptor_t reduceTensorDesc);
-cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle,
-		const cudnnReduceTensorDescriptor_t reduceTensorDesc,
-		const cudnnTensorDescriptor_t aDesc, const cudnnTensorDescriptor_t cDesc,
-		size_t *sizeInBytes);
-cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
-		const cudnnReduceTensorDescriptor_t reduceTensorDesc,
-		const cudnnTensorDescriptor_t aDesc, const cudnnTensorDescriptor_t cDesc,
-		size_t *sizeInBytes);
+#define PROTOTYPE_cudnnGetReductionIndicesSize(name) \
+	cudnnStatus_t name(cudnnHandle_t handle, \
+			const cudnnReduceTensorDescriptor_t reduceTensorDesc, \
+			const cudnnTensorDescriptor_t aDesc, \
+			const cudnnTensorDescriptor_t cDesc, size_t *sizeInBytes)
+PROTOTYPE_cudnnGetReductionIndicesSize(cudnnGetReductionIndicesSize);
+PROTOTYPE_cudnnGetReductionIndicesSize(cudnnGetReductionWorkspaceSize);
 cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
 		const cudnnReduceTensorDescriptor_t reduceTensorDesc, void *indices,
 		size_t indicesSizeInBytes, void *workspace, size_t workspaceSizeInBytes,

@@ -26,14 +26,13 @@ cufftResult cufftMakePlan3d(cufftHandle plan, int nx, int ny, int nz, cufftType 
 cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *inembed, int istride,
 		int idist, int *onembed, int ostride, int odist, cufftType type, int batch,
 		size_t *workSize);
-cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long int *n,
-		long long int *inembed, long long int istride, long long int idist,
-		long long int *onembed, long long int ostride, long long int odist,
-		cufftType type, long long int batch, size_t *workSize);
-cufftResult cufftGetSizeMany64(cufftHandle plan, int rank, long long int *n,
-		long long int *inembed, long long int istride, long long int idist,
-		long long int *onembed, long long int ostride, long long int odist,
-		cufftType type, long long int batch, size_t *workSize);
+#define PROTOTYPE_cufftMakePlanMany64(name) \
+	cufftResult name(cufftHandle plan, int rank, long long int *n, long long int *inembed, \
+			long long int istride, long long int idist, long long int *onembed, \
+			long long int ostride, long long int odist, cufftType type, \
+			long long int batch, size_t *workSize)
+PROTOTYPE_cufftMakePlanMany64(cufftMakePlanMany64);
+PROTOTYPE_cufftMakePlanMany64(cufftGetSizeMany64);
 cufftResult cufftEstimate1d(int nx, cufftType type, int batch, size_t *workSize);
 cufftResult cufftEstimate2d(int nx, int ny, cufftType type, size_t *workSize);
 cufftResult cufftEstimate3d(int nx, int ny, int nz, cufftType type, size_t *workSize);
@@ -71,16 +70,14 @@ cufftResult cufftGetPlanPropertyInt64(cufftHandle plan, cufftProperty property,
 		long long int *returnPtrValue);
 cufftResult cufftResetPlanProperty(cufftHandle plan, cufftProperty property);
 cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea);
-cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long int *n,
-		long long int *inembed, long long int istride, long long int idist,
-		cudaDataType inputtype, long long int *onembed, long long int ostride,
-		long long int odist, cudaDataType outputtype, long long int batch,
-		size_t *workSize, cudaDataType executiontype);
-cufftResult cufftXtGetSizeMany(cufftHandle plan, int rank, long long int *n,
-		long long int *inembed, long long int istride, long long int idist,
-		cudaDataType inputtype, long long int *onembed, long long int ostride,
-		long long int odist, cudaDataType outputtype, long long int batch,
-		size_t *workSize, cudaDataType executiontype);
+#define PROTOTYPE_cufftXtMakePlanMany(name) \
+	cufftResult name(cufftHandle plan, int rank, long long int *n, long long int *inembed, \
+			long long int istride, long long int idist, cudaDataType inputtype, \
+			long long int *onembed, long long int ostride, long long int odist, \
+			cudaDataType outputtype, long long int batch, size_t *workSize, \
+			cudaDataType executiontype)
+PROTOTYPE_cufftXtMakePlanMany(cufftXtMakePlanMany);
+PROTOTYPE_cufftXtMakePlanMany(cufftXtGetSizeMany);
 cufftResult cufftXtExec(cufftHandle plan, void *input, void *output, int direction);
 
 #ifdef __cplusplus

@@ -55,322 +55,99 @@ cusolverStatus_t cusolverDnIRSInfosGetOuterNiters(cusolverDnIRSInfos_t infos,
 cusolverStatus_t cusolverDnIRSInfosRequestResidual(cusolverDnIRSInfos_t infos);
 cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t infos,
 		cusolver_int_t *maxiters);
-cusolverStatus_t cusolverDnZZgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZCgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZKgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZEgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZYgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
-		cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCCgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCEgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCKgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCYgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDDgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDSgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDHgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDBgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDXgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSSgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSHgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSBgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSXgesv(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZZgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZCgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZKgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZEgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZYgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cusolver_int_t *dipiv, cuDoubleComplex *dB, cusolver_int_t lddb,
-		cuDoubleComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCCgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCKgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCEgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCYgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDDgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDSgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDHgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDBgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDXgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSSgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSHgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSBgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSXgesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, cusolver_int_t *dipiv,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZZgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZCgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZKgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZEgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZYgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter,
-		cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCCgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cuComplex *dB,
-		cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCKgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cuComplex *dB,
-		cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCEgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cuComplex *dB,
-		cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnCYgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda, cuComplex *dB,
-		cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDDgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, double *dB,
-		cusolver_int_t lddb, double *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDSgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, double *dB,
-		cusolver_int_t lddb, double *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDHgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, double *dB,
-		cusolver_int_t lddb, double *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDBgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, double *dB,
-		cusolver_int_t lddb, double *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnDXgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, double *dA, cusolver_int_t ldda, double *dB,
-		cusolver_int_t lddb, double *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSSgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, float *dB,
-		cusolver_int_t lddb, float *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSHgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, float *dB,
-		cusolver_int_t lddb, float *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSBgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, float *dB,
-		cusolver_int_t lddb, float *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnSXgels(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n,
-		cusolver_int_t nrhs, float *dA, cusolver_int_t ldda, float *dB,
-		cusolver_int_t lddb, float *dX, cusolver_int_t lddx, void *dWorkspace,
-		size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info);
-cusolverStatus_t cusolverDnZZgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZCgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZKgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZEgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnZYgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuDoubleComplex *dA, cusolver_int_t ldda,
-		cuDoubleComplex *dB, cusolver_int_t lddb, cuDoubleComplex *dX,
-		cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCCgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCKgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCEgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnCYgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, cuComplex *dA, cusolver_int_t ldda,
-		cuComplex *dB, cusolver_int_t lddb, cuComplex *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDDgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDSgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDHgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDBgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnDXgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, double *dA, cusolver_int_t ldda,
-		double *dB, cusolver_int_t lddb, double *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSSgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSHgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSBgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSXgels_bufferSize(cusolverDnHandle_t handle, cusolver_int_t m,
-		cusolver_int_t n, cusolver_int_t nrhs, float *dA, cusolver_int_t ldda,
-		float *dB, cusolver_int_t lddb, float *dX, cusolver_int_t lddx,
-		void *dWorkspace, size_t *lwork_bytes);
+#define PROTOTYPE_cusolverDnZZgesv(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t n, \
+			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
+			cusolver_int_t *dipiv, TYPE *dB, cusolver_int_t lddb, TYPE *dX, \
+			cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, \
+			cusolver_int_t *iter, cusolver_int_t *d_info)
+PROTOTYPE_cusolverDnZZgesv(cusolverDnZZgesv, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnZCgesv, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnZKgesv, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnZEgesv, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnZYgesv, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnCCgesv, cuComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnCEgesv, cuComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnCKgesv, cuComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnCYgesv, cuComplex);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnDDgesv, double);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnDSgesv, double);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnDHgesv, double);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnDBgesv, double);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnDXgesv, double);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnSSgesv, float);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnSHgesv, float);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnSBgesv, float);
+PROTOTYPE_cusolverDnZZgesv(cusolverDnSXgesv, float);
+#define PROTOTYPE_cusolverDnZZgesv_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t n, \
+			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
+			cusolver_int_t *dipiv, TYPE *dB, cusolver_int_t lddb, TYPE *dX, \
+			cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes)
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnZZgesv_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnZCgesv_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnZKgesv_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnZEgesv_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnZYgesv_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnCCgesv_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnCKgesv_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnCEgesv_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnCYgesv_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnDDgesv_bufferSize, double);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnDSgesv_bufferSize, double);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnDHgesv_bufferSize, double);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnDBgesv_bufferSize, double);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnDXgesv_bufferSize, double);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnSSgesv_bufferSize, float);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnSHgesv_bufferSize, float);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnSBgesv_bufferSize, float);
+PROTOTYPE_cusolverDnZZgesv_bufferSize(cusolverDnSXgesv_bufferSize, float);
+#define PROTOTYPE_cusolverDnZZgels(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n, \
+			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, TYPE *dB, \
+			cusolver_int_t lddb, TYPE *dX, cusolver_int_t lddx, void *dWorkspace, \
+			size_t lwork_bytes, cusolver_int_t *iter, cusolver_int_t *d_info)
+PROTOTYPE_cusolverDnZZgels(cusolverDnZZgels, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnZCgels, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnZKgels, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnZEgels, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnZYgels, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnCCgels, cuComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnCKgels, cuComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnCEgels, cuComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnCYgels, cuComplex);
+PROTOTYPE_cusolverDnZZgels(cusolverDnDDgels, double);
+PROTOTYPE_cusolverDnZZgels(cusolverDnDSgels, double);
+PROTOTYPE_cusolverDnZZgels(cusolverDnDHgels, double);
+PROTOTYPE_cusolverDnZZgels(cusolverDnDBgels, double);
+PROTOTYPE_cusolverDnZZgels(cusolverDnDXgels, double);
+PROTOTYPE_cusolverDnZZgels(cusolverDnSSgels, float);
+PROTOTYPE_cusolverDnZZgels(cusolverDnSHgels, float);
+PROTOTYPE_cusolverDnZZgels(cusolverDnSBgels, float);
+PROTOTYPE_cusolverDnZZgels(cusolverDnSXgels, float);
+#define PROTOTYPE_cusolverDnZZgels_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t m, cusolver_int_t n, \
+			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, TYPE *dB, \
+			cusolver_int_t lddb, TYPE *dX, cusolver_int_t lddx, void *dWorkspace, \
+			size_t *lwork_bytes)
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnZZgels_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnZCgels_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnZKgels_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnZEgels_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnZYgels_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnCCgels_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnCKgels_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnCEgels_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnCYgels_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnDDgels_bufferSize, double);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnDSgels_bufferSize, double);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnDHgels_bufferSize, double);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnDBgels_bufferSize, double);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnDXgels_bufferSize, double);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSSgels_bufferSize, float);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSHgels_bufferSize, float);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSBgels_bufferSize, float);
+PROTOTYPE_cusolverDnZZgels_bufferSize(cusolverDnSXgels_bufferSize, float);
 cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
 		cusolverDnIRSParams_t gesv_irs_params, cusolverDnIRSInfos_t gesv_irs_infos,
 		cusolver_int_t n, cusolver_int_t nrhs, void *dA, cusolver_int_t ldda, void *dB,
@@ -388,68 +165,56 @@ cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
 cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnIRSParams_t params, cusolver_int_t m, cusolver_int_t n,
 		cusolver_int_t nrhs, size_t *lwork_bytes);
-cusolverStatus_t cusolverDnSpotrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, int *Lwork);
-cusolverStatus_t cusolverDnDpotrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, int *Lwork);
-cusolverStatus_t cusolverDnCpotrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, int *Lwork);
-cusolverStatus_t cusolverDnZpotrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, int *Lwork);
-cusolverStatus_t cusolverDnSpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		float *A, int lda, float *Workspace, int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnDpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		double *A, int lda, double *Workspace, int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnCpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, cuComplex *Workspace, int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnZpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *Workspace, int Lwork,
-		int *devInfo);
-cusolverStatus_t cusolverDnSpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		int nrhs, const float *A, int lda, float *B, int ldb, int *devInfo);
-cusolverStatus_t cusolverDnDpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		int nrhs, const double *A, int lda, double *B, int ldb, int *devInfo);
-cusolverStatus_t cusolverDnCpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		int nrhs, const cuComplex *A, int lda, cuComplex *B, int ldb, int *devInfo);
-cusolverStatus_t cusolverDnZpotrs(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		int nrhs, const cuDoubleComplex *A, int lda, cuDoubleComplex *B, int ldb,
-		int *devInfo);
-cusolverStatus_t cusolverDnSpotrfBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *Aarray[], int lda, int *infoArray, int batchSize);
-cusolverStatus_t cusolverDnDpotrfBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *Aarray[], int lda, int *infoArray, int batchSize);
-cusolverStatus_t cusolverDnCpotrfBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *Aarray[], int lda, int *infoArray, int batchSize);
-cusolverStatus_t cusolverDnZpotrfBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *Aarray[], int lda, int *infoArray, int batchSize);
-cusolverStatus_t cusolverDnSpotrsBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, float *A[], int lda, float *B[], int ldb, int *d_info,
-		int batchSize);
-cusolverStatus_t cusolverDnDpotrsBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, double *A[], int lda, double *B[], int ldb, int *d_info,
-		int batchSize);
-cusolverStatus_t cusolverDnCpotrsBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, cuComplex *A[], int lda, cuComplex *B[], int ldb, int *d_info,
-		int batchSize);
-cusolverStatus_t cusolverDnZpotrsBatched(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, int nrhs, cuDoubleComplex *A[], int lda, cuDoubleComplex *B[], int ldb,
-		int *d_info, int batchSize);
-cusolverStatus_t cusolverDnSpotri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnDpotri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnCpotri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnZpotri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnSpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		float *A, int lda, float *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnDpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		double *A, int lda, double *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnCpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, cuComplex *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnZpotri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *work, int lwork, int *devInfo);
+#define PROTOTYPE_cusolverDnSpotrf_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, int *Lwork)
+PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnSpotrf_bufferSize, float);
+PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnDpotrf_bufferSize, double);
+PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnCpotrf_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSpotrf(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, TYPE *Workspace, int Lwork, int *devInfo)
+PROTOTYPE_cusolverDnSpotrf(cusolverDnSpotrf, float);
+PROTOTYPE_cusolverDnSpotrf(cusolverDnDpotrf, double);
+PROTOTYPE_cusolverDnSpotrf(cusolverDnCpotrf, cuComplex);
+PROTOTYPE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSpotrs(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			int nrhs, const TYPE *A, int lda, TYPE *B, int ldb, int *devInfo)
+PROTOTYPE_cusolverDnSpotrs(cusolverDnSpotrs, float);
+PROTOTYPE_cusolverDnSpotrs(cusolverDnDpotrs, double);
+PROTOTYPE_cusolverDnSpotrs(cusolverDnCpotrs, cuComplex);
+PROTOTYPE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSpotrfBatched(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *Aarray[], int lda, int *infoArray, int batchSize)
+PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnSpotrfBatched, float);
+PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnDpotrfBatched, double);
+PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnCpotrfBatched, cuComplex);
+PROTOTYPE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSpotrsBatched(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			int nrhs, TYPE *A[], int lda, TYPE *B[], int ldb, int *d_info, \
+			int batchSize)
+PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnSpotrsBatched, float);
+PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnDpotrsBatched, double);
+PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnCpotrsBatched, cuComplex);
+PROTOTYPE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSpotri_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, int *lwork)
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnSpotri_bufferSize, float);
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnDpotri_bufferSize, double);
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnCpotri_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSpotri(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, TYPE *work, int lwork, int *devInfo)
+PROTOTYPE_cusolverDnSpotri(cusolverDnSpotri, float);
+PROTOTYPE_cusolverDnSpotri(cusolverDnDpotri, double);
+PROTOTYPE_cusolverDnSpotri(cusolverDnCpotri, cuComplex);
+PROTOTYPE_cusolverDnSpotri(cusolverDnZpotri, cuDoubleComplex);
 cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
 		cublasDiagType_t diag, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost);
@@ -457,155 +222,117 @@ cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasFillMode_t up
 		cublasDiagType_t diag, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *devInfo);
-cusolverStatus_t cusolverDnSlauum_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnDlauum_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnClauum_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnZlauum_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnSlauum(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		float *A, int lda, float *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnDlauum(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		double *A, int lda, double *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnClauum(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, cuComplex *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnZlauum(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnSgetrf_bufferSize(cusolverDnHandle_t handle, int m, int n, float *A,
-		int lda, int *Lwork);
-cusolverStatus_t cusolverDnDgetrf_bufferSize(cusolverDnHandle_t handle, int m, int n, double *A,
-		int lda, int *Lwork);
-cusolverStatus_t cusolverDnCgetrf_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		cuComplex *A, int lda, int *Lwork);
-cusolverStatus_t cusolverDnZgetrf_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		cuDoubleComplex *A, int lda, int *Lwork);
-cusolverStatus_t cusolverDnSgetrf(cusolverDnHandle_t handle, int m, int n, float *A, int lda,
-		float *Workspace, int *devIpiv, int *devInfo);
-cusolverStatus_t cusolverDnDgetrf(cusolverDnHandle_t handle, int m, int n, double *A, int lda,
-		double *Workspace, int *devIpiv, int *devInfo);
-cusolverStatus_t cusolverDnCgetrf(cusolverDnHandle_t handle, int m, int n, cuComplex *A,
-		int lda, cuComplex *Workspace, int *devIpiv, int *devInfo);
-cusolverStatus_t cusolverDnZgetrf(cusolverDnHandle_t handle, int m, int n, cuDoubleComplex *A,
-		int lda, cuDoubleComplex *Workspace, int *devIpiv, int *devInfo);
-cusolverStatus_t cusolverDnSlaswp(cusolverDnHandle_t handle, int n, float *A, int lda, int k1,
-		int k2, const int *devIpiv, int incx);
-cusolverStatus_t cusolverDnDlaswp(cusolverDnHandle_t handle, int n, double *A, int lda, int k1,
-		int k2, const int *devIpiv, int incx);
-cusolverStatus_t cusolverDnClaswp(cusolverDnHandle_t handle, int n, cuComplex *A, int lda,
-		int k1, int k2, const int *devIpiv, int incx);
-cusolverStatus_t cusolverDnZlaswp(cusolverDnHandle_t handle, int n, cuDoubleComplex *A, int lda,
-		int k1, int k2, const int *devIpiv, int incx);
-cusolverStatus_t cusolverDnSgetrs(cusolverDnHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const float *A, int lda, const int *devIpiv, float *B, int ldb,
-		int *devInfo);
-cusolverStatus_t cusolverDnDgetrs(cusolverDnHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const double *A, int lda, const int *devIpiv, double *B, int ldb,
-		int *devInfo);
-cusolverStatus_t cusolverDnCgetrs(cusolverDnHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuComplex *A, int lda, const int *devIpiv, cuComplex *B,
-		int ldb, int *devInfo);
-cusolverStatus_t cusolverDnZgetrs(cusolverDnHandle_t handle, cublasOperation_t trans, int n,
-		int nrhs, const cuDoubleComplex *A, int lda, const int *devIpiv,
-		cuDoubleComplex *B, int ldb, int *devInfo);
-cusolverStatus_t cusolverDnSgeqrf_bufferSize(cusolverDnHandle_t handle, int m, int n, float *A,
-		int lda, int *lwork);
-cusolverStatus_t cusolverDnDgeqrf_bufferSize(cusolverDnHandle_t handle, int m, int n, double *A,
-		int lda, int *lwork);
-cusolverStatus_t cusolverDnCgeqrf_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		cuComplex *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnZgeqrf_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		cuDoubleComplex *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnSgeqrf(cusolverDnHandle_t handle, int m, int n, float *A, int lda,
-		float *TAU, float *Workspace, int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnDgeqrf(cusolverDnHandle_t handle, int m, int n, double *A, int lda,
-		double *TAU, double *Workspace, int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnCgeqrf(cusolverDnHandle_t handle, int m, int n, cuComplex *A,
-		int lda, cuComplex *TAU, cuComplex *Workspace, int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnZgeqrf(cusolverDnHandle_t handle, int m, int n, cuDoubleComplex *A,
-		int lda, cuDoubleComplex *TAU, cuDoubleComplex *Workspace, int Lwork,
-		int *devInfo);
-cusolverStatus_t cusolverDnSorgqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k,
-		const float *A, int lda, const float *tau, int *lwork);
-cusolverStatus_t cusolverDnDorgqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k,
-		const double *A, int lda, const double *tau, int *lwork);
-cusolverStatus_t cusolverDnCungqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k,
-		const cuComplex *A, int lda, const cuComplex *tau, int *lwork);
-cusolverStatus_t cusolverDnZungqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *tau, int *lwork);
-cusolverStatus_t cusolverDnSorgqr(cusolverDnHandle_t handle, int m, int n, int k, float *A,
-		int lda, const float *tau, float *work, int lwork, int *info);
-cusolverStatus_t cusolverDnDorgqr(cusolverDnHandle_t handle, int m, int n, int k, double *A,
-		int lda, const double *tau, double *work, int lwork, int *info);
-cusolverStatus_t cusolverDnCungqr(cusolverDnHandle_t handle, int m, int n, int k, cuComplex *A,
-		int lda, const cuComplex *tau, cuComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnZungqr(cusolverDnHandle_t handle, int m, int n, int k,
-		cuDoubleComplex *A, int lda, const cuDoubleComplex *tau, cuDoubleComplex *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnSormqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const float *A, int lda,
-		const float *tau, const float *C, int ldc, int *lwork);
-cusolverStatus_t cusolverDnDormqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const double *A, int lda,
-		const double *tau, const double *C, int ldc, int *lwork);
-cusolverStatus_t cusolverDnCunmqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const cuComplex *A, int lda,
-		const cuComplex *tau, const cuComplex *C, int ldc, int *lwork);
-cusolverStatus_t cusolverDnZunmqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *tau, const cuDoubleComplex *C, int ldc, int *lwork);
-cusolverStatus_t cusolverDnSormqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const float *A, int lda,
-		const float *tau, float *C, int ldc, float *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnDormqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const double *A, int lda,
-		const double *tau, double *C, int ldc, double *work, int lwork, int *devInfo);
-cusolverStatus_t cusolverDnCunmqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const cuComplex *A, int lda,
-		const cuComplex *tau, cuComplex *C, int ldc, cuComplex *work, int lwork,
-		int *devInfo);
-cusolverStatus_t cusolverDnZunmqr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasOperation_t trans, int m, int n, int k, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *tau, cuDoubleComplex *C, int ldc, cuDoubleComplex *work,
-		int lwork, int *devInfo);
-cusolverStatus_t cusolverDnSsytrf_bufferSize(cusolverDnHandle_t handle, int n, float *A,
-		int lda, int *lwork);
-cusolverStatus_t cusolverDnDsytrf_bufferSize(cusolverDnHandle_t handle, int n, double *A,
-		int lda, int *lwork);
-cusolverStatus_t cusolverDnCsytrf_bufferSize(cusolverDnHandle_t handle, int n, cuComplex *A,
-		int lda, int *lwork);
-cusolverStatus_t cusolverDnZsytrf_bufferSize(cusolverDnHandle_t handle, int n,
-		cuDoubleComplex *A, int lda, int *lwork);
-cusolverStatus_t cusolverDnSsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		float *A, int lda, int *ipiv, float *work, int lwork, int *info);
-cusolverStatus_t cusolverDnDsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		double *A, int lda, int *ipiv, double *work, int lwork, int *info);
-cusolverStatus_t cusolverDnCsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, int *ipiv, cuComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnZsytrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, int *ipiv, cuDoubleComplex *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnXsytrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXsytrf(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		int64_t *ipiv, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnXhetrf_bufferSize(cusolverDnHandle_t handle,
-		cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n,
-		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
-		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
-		size_t *workspaceInBytesOnHost);
-cusolverStatus_t cusolverDnXhetrf(cusolverDnHandle_t handle, cusolverDnParams_t params,
-		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, int64_t lda,
-		int64_t *ipiv, cudaDataType computeType, void *bufferOnDevice,
-		size_t workspaceInBytesOnDevice, void *bufferOnHost,
-		size_t workspaceInBytesOnHost, int *info);
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnSlauum_bufferSize, float);
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnDlauum_bufferSize, double);
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnClauum_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSpotri_bufferSize(cusolverDnZlauum_bufferSize, cuDoubleComplex);
+PROTOTYPE_cusolverDnSpotri(cusolverDnSlauum, float);
+PROTOTYPE_cusolverDnSpotri(cusolverDnDlauum, double);
+PROTOTYPE_cusolverDnSpotri(cusolverDnClauum, cuComplex);
+PROTOTYPE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSgetrf_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
+			int *Lwork)
+PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnSgetrf_bufferSize, float);
+PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnDgetrf_bufferSize, double);
+PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnCgetrf_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSgetrf(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
+			TYPE *Workspace, int *devIpiv, int *devInfo)
+PROTOTYPE_cusolverDnSgetrf(cusolverDnSgetrf, float);
+PROTOTYPE_cusolverDnSgetrf(cusolverDnDgetrf, double);
+PROTOTYPE_cusolverDnSgetrf(cusolverDnCgetrf, cuComplex);
+PROTOTYPE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSlaswp(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, int k1, \
+			int k2, const int *devIpiv, int incx)
+PROTOTYPE_cusolverDnSlaswp(cusolverDnSlaswp, float);
+PROTOTYPE_cusolverDnSlaswp(cusolverDnDlaswp, double);
+PROTOTYPE_cusolverDnSlaswp(cusolverDnClaswp, cuComplex);
+PROTOTYPE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSgetrs(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasOperation_t trans, int n, \
+			int nrhs, const TYPE *A, int lda, const int *devIpiv, TYPE *B, \
+			int ldb, int *devInfo)
+PROTOTYPE_cusolverDnSgetrs(cusolverDnSgetrs, float);
+PROTOTYPE_cusolverDnSgetrs(cusolverDnDgetrs, double);
+PROTOTYPE_cusolverDnSgetrs(cusolverDnCgetrs, cuComplex);
+PROTOTYPE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
+			int *lwork)
+PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnSgeqrf_bufferSize, float);
+PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnDgeqrf_bufferSize, double);
+PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnCgeqrf_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSgeqrf(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
+			TYPE *TAU, TYPE *Workspace, int Lwork, int *devInfo)
+PROTOTYPE_cusolverDnSgeqrf(cusolverDnSgeqrf, float);
+PROTOTYPE_cusolverDnSgeqrf(cusolverDnDgeqrf, double);
+PROTOTYPE_cusolverDnSgeqrf(cusolverDnCgeqrf, cuComplex);
+PROTOTYPE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSorgqr_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, const TYPE *A, \
+			int lda, const TYPE *tau, int *lwork)
+PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnSorgqr_bufferSize, float);
+PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnDorgqr_bufferSize, double);
+PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnCungqr_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSorgqr(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, TYPE *A, \
+			int lda, const TYPE *tau, TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnSorgqr(cusolverDnSorgqr, float);
+PROTOTYPE_cusolverDnSorgqr(cusolverDnDorgqr, double);
+PROTOTYPE_cusolverDnSorgqr(cusolverDnCungqr, cuComplex);
+PROTOTYPE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSormqr_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
+			const TYPE *tau, const TYPE *C, int ldc, int *lwork)
+PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnSormqr_bufferSize, float);
+PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnDormqr_bufferSize, double);
+PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnCunmqr_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSormqr(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
+			const TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
+			int *devInfo)
+PROTOTYPE_cusolverDnSormqr(cusolverDnSormqr, float);
+PROTOTYPE_cusolverDnSormqr(cusolverDnDormqr, double);
+PROTOTYPE_cusolverDnSormqr(cusolverDnCunmqr, cuComplex);
+PROTOTYPE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSsytrf_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, int *lwork)
+PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnSsytrf_bufferSize, float);
+PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnDsytrf_bufferSize, double);
+PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnCsytrf_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSsytrf(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, int *ipiv, TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnSsytrf(cusolverDnSsytrf, float);
+PROTOTYPE_cusolverDnSsytrf(cusolverDnDsytrf, double);
+PROTOTYPE_cusolverDnSsytrf(cusolverDnCsytrf, cuComplex);
+PROTOTYPE_cusolverDnSsytrf(cusolverDnZsytrf, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnXsytrf_bufferSize(name) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverDnParams_t params, \
+			cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, \
+			const void *A, int64_t lda, const int64_t *ipiv, \
+			cudaDataType computeType, size_t *workspaceInBytesOnDevice, \
+			size_t *workspaceInBytesOnHost)
+PROTOTYPE_cusolverDnXsytrf_bufferSize(cusolverDnXsytrf_bufferSize);
+#define PROTOTYPE_cusolverDnXsytrf(name) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverDnParams_t params, \
+			cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, void *A, \
+			int64_t lda, int64_t *ipiv, cudaDataType computeType, \
+			void *bufferOnDevice, size_t workspaceInBytesOnDevice, \
+			void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
+PROTOTYPE_cusolverDnXsytrf(cusolverDnXsytrf);
+PROTOTYPE_cusolverDnXsytrf_bufferSize(cusolverDnXhetrf_bufferSize);
+PROTOTYPE_cusolverDnXsytrf(cusolverDnXhetrf);
 cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
 		int64_t n, int64_t nrhs, cudaDataType dataTypeA, const void *A, int64_t lda,
 		const int64_t *ipiv, cudaDataType dataTypeB, void *B, int64_t ldb,
@@ -625,275 +352,203 @@ cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle, cusolverDnParams_t 
 		const void *A, int64_t lda, const int64_t *ipiv, cudaDataType dataTypeB,
 		void *B, int64_t ldb, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
 		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info);
-cusolverStatus_t cusolverDnSsytri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, float *A, int lda, const int *ipiv, int *lwork);
-cusolverStatus_t cusolverDnDsytri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, double *A, int lda, const int *ipiv, int *lwork);
-cusolverStatus_t cusolverDnCsytri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuComplex *A, int lda, const int *ipiv, int *lwork);
-cusolverStatus_t cusolverDnZsytri_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, cuDoubleComplex *A, int lda, const int *ipiv, int *lwork);
-cusolverStatus_t cusolverDnSsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		float *A, int lda, const int *ipiv, float *work, int lwork, int *info);
-cusolverStatus_t cusolverDnDsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		double *A, int lda, const int *ipiv, double *work, int lwork, int *info);
-cusolverStatus_t cusolverDnCsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, const int *ipiv, cuComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnZsytri(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, const int *ipiv, cuDoubleComplex *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnSgebrd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *Lwork);
-cusolverStatus_t cusolverDnDgebrd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *Lwork);
-cusolverStatus_t cusolverDnCgebrd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *Lwork);
-cusolverStatus_t cusolverDnZgebrd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *Lwork);
-cusolverStatus_t cusolverDnSgebrd(cusolverDnHandle_t handle, int m, int n, float *A, int lda,
-		float *D, float *E, float *TAUQ, float *TAUP, float *Work, int Lwork,
-		int *devInfo);
-cusolverStatus_t cusolverDnDgebrd(cusolverDnHandle_t handle, int m, int n, double *A, int lda,
-		double *D, double *E, double *TAUQ, double *TAUP, double *Work, int Lwork,
-		int *devInfo);
-cusolverStatus_t cusolverDnCgebrd(cusolverDnHandle_t handle, int m, int n, cuComplex *A,
-		int lda, float *D, float *E, cuComplex *TAUQ, cuComplex *TAUP, cuComplex *Work,
-		int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnZgebrd(cusolverDnHandle_t handle, int m, int n, cuDoubleComplex *A,
-		int lda, double *D, double *E, cuDoubleComplex *TAUQ, cuDoubleComplex *TAUP,
-		cuDoubleComplex *Work, int Lwork, int *devInfo);
-cusolverStatus_t cusolverDnSorgbr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, const float *A, int lda, const float *tau, int *lwork);
-cusolverStatus_t cusolverDnDorgbr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, const double *A, int lda, const double *tau, int *lwork);
-cusolverStatus_t cusolverDnCungbr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, const cuComplex *A, int lda, const cuComplex *tau,
-		int *lwork);
-cusolverStatus_t cusolverDnZungbr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		int m, int n, int k, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *tau, int *lwork);
-cusolverStatus_t cusolverDnSorgbr(cusolverDnHandle_t handle, cublasSideMode_t side, int m,
-		int n, int k, float *A, int lda, const float *tau, float *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnDorgbr(cusolverDnHandle_t handle, cublasSideMode_t side, int m,
-		int n, int k, double *A, int lda, const double *tau, double *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnCungbr(cusolverDnHandle_t handle, cublasSideMode_t side, int m,
-		int n, int k, cuComplex *A, int lda, const cuComplex *tau, cuComplex *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnZungbr(cusolverDnHandle_t handle, cublasSideMode_t side, int m,
-		int n, int k, cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		cuDoubleComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnSsytrd_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const float *A, int lda, const float *d, const float *e,
-		const float *tau, int *lwork);
-cusolverStatus_t cusolverDnDsytrd_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const double *A, int lda, const double *d, const double *e,
-		const double *tau, int *lwork);
-cusolverStatus_t cusolverDnChetrd_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const cuComplex *A, int lda, const float *d, const float *e,
-		const cuComplex *tau, int *lwork);
-cusolverStatus_t cusolverDnZhetrd_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const cuDoubleComplex *A, int lda, const double *d, const double *e,
-		const cuDoubleComplex *tau, int *lwork);
-cusolverStatus_t cusolverDnSsytrd(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		float *A, int lda, float *d, float *e, float *tau, float *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnDsytrd(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		double *A, int lda, double *d, double *e, double *tau, double *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnChetrd(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, float *d, float *e, cuComplex *tau, cuComplex *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnZhetrd(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, double *d, double *e, cuDoubleComplex *tau,
-		cuDoubleComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnSorgtr_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const float *A, int lda, const float *tau, int *lwork);
-cusolverStatus_t cusolverDnDorgtr_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const double *A, int lda, const double *tau, int *lwork);
-cusolverStatus_t cusolverDnCungtr_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const cuComplex *A, int lda, const cuComplex *tau, int *lwork);
-cusolverStatus_t cusolverDnZungtr_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t uplo,
-		int n, const cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		int *lwork);
-cusolverStatus_t cusolverDnSorgtr(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		float *A, int lda, const float *tau, float *work, int lwork, int *info);
-cusolverStatus_t cusolverDnDorgtr(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		double *A, int lda, const double *tau, double *work, int lwork, int *info);
-cusolverStatus_t cusolverDnCungtr(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuComplex *A, int lda, const cuComplex *tau, cuComplex *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnZungtr(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, const cuDoubleComplex *tau, cuDoubleComplex *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnSormtr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, const float *A,
-		int lda, const float *tau, const float *C, int ldc, int *lwork);
-cusolverStatus_t cusolverDnDormtr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, const double *A,
-		int lda, const double *tau, const double *C, int ldc, int *lwork);
-cusolverStatus_t cusolverDnCunmtr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n,
-		const cuComplex *A, int lda, const cuComplex *tau, const cuComplex *C, int ldc,
-		int *lwork);
-cusolverStatus_t cusolverDnZunmtr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n,
-		const cuDoubleComplex *A, int lda, const cuDoubleComplex *tau,
-		const cuDoubleComplex *C, int ldc, int *lwork);
-cusolverStatus_t cusolverDnSormtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, float *A, int lda,
-		float *tau, float *C, int ldc, float *work, int lwork, int *info);
-cusolverStatus_t cusolverDnDormtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, double *A,
-		int lda, double *tau, double *C, int ldc, double *work, int lwork, int *info);
-cusolverStatus_t cusolverDnCunmtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, cuComplex *A,
-		int lda, cuComplex *tau, cuComplex *C, int ldc, cuComplex *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnZunmtr(cusolverDnHandle_t handle, cublasSideMode_t side,
-		cublasFillMode_t uplo, cublasOperation_t trans, int m, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *tau, cuDoubleComplex *C, int ldc,
-		cuDoubleComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnSgesvd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *lwork);
-cusolverStatus_t cusolverDnDgesvd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *lwork);
-cusolverStatus_t cusolverDnCgesvd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *lwork);
-cusolverStatus_t cusolverDnZgesvd_bufferSize(cusolverDnHandle_t handle, int m, int n,
-		int *lwork);
-cusolverStatus_t cusolverDnSgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, float *A, int lda, float *S, float *U, int ldu,
-		float *VT, int ldvt, float *work, int lwork, float *rwork, int *info);
-cusolverStatus_t cusolverDnDgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, double *A, int lda, double *S, double *U,
-		int ldu, double *VT, int ldvt, double *work, int lwork, double *rwork,
-		int *info);
-cusolverStatus_t cusolverDnCgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, cuComplex *A, int lda, float *S, cuComplex *U,
-		int ldu, cuComplex *VT, int ldvt, cuComplex *work, int lwork, float *rwork,
-		int *info);
-cusolverStatus_t cusolverDnZgesvd(cusolverDnHandle_t handle, signed char jobu,
-		signed char jobvt, int m, int n, cuDoubleComplex *A, int lda, double *S,
-		cuDoubleComplex *U, int ldu, cuDoubleComplex *VT, int ldvt,
-		cuDoubleComplex *work, int lwork, double *rwork, int *info);
-cusolverStatus_t cusolverDnSsyevd_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const float *A, int lda, const float *W,
-		int *lwork);
-cusolverStatus_t cusolverDnDsyevd_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const double *A, int lda, const double *W,
-		int *lwork);
-cusolverStatus_t cusolverDnCheevd_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const cuComplex *A, int lda, const float *W,
-		int *lwork);
-cusolverStatus_t cusolverDnZheevd_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const cuDoubleComplex *A, int lda,
-		const double *W, int *lwork);
-cusolverStatus_t cusolverDnSsyevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, float *A, int lda, float *W, float *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnDsyevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, double *A, int lda, double *W, double *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnCheevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, float *W, cuComplex *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnZheevd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, double *W,
-		cuDoubleComplex *work, int lwork, int *info);
+#define PROTOTYPE_cusolverDnSsytri_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, const int *ipiv, int *lwork)
+PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnSsytri_bufferSize, float);
+PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnDsytri_bufferSize, double);
+PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnCsytri_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSsytri(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, const int *ipiv, TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnSsytri(cusolverDnSsytri, float);
+PROTOTYPE_cusolverDnSsytri(cusolverDnDsytri, double);
+PROTOTYPE_cusolverDnSsytri(cusolverDnCsytri, cuComplex);
+PROTOTYPE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSgebrd_bufferSize(name) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *Lwork)
+PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnSgebrd_bufferSize);
+PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnDgebrd_bufferSize);
+PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnCgebrd_bufferSize);
+PROTOTYPE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize);
+#define PROTOTYPE_cusolverDnSgebrd(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, int lda, \
+			OTHER *D, OTHER *E, TYPE *TAUQ, TYPE *TAUP, TYPE *Work, int Lwork, \
+			int *devInfo)
+PROTOTYPE_cusolverDnSgebrd(cusolverDnSgebrd, float, float);
+PROTOTYPE_cusolverDnSgebrd(cusolverDnDgebrd, double, double);
+PROTOTYPE_cusolverDnSgebrd(cusolverDnCgebrd, cuComplex, float);
+PROTOTYPE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSorgbr_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, int m, int n, \
+			int k, const TYPE *A, int lda, const TYPE *tau, int *lwork)
+PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnSorgbr_bufferSize, float);
+PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnDorgbr_bufferSize, double);
+PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnCungbr_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSorgbr(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, int m, int n, \
+			int k, TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, \
+			int *info)
+PROTOTYPE_cusolverDnSorgbr(cusolverDnSorgbr, float);
+PROTOTYPE_cusolverDnSorgbr(cusolverDnDorgbr, double);
+PROTOTYPE_cusolverDnSorgbr(cusolverDnCungbr, cuComplex);
+PROTOTYPE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *A, int lda, const OTHER *d, const OTHER *e, \
+			const TYPE *tau, int *lwork)
+PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnSsytrd_bufferSize, float, float);
+PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnDsytrd_bufferSize, double, double);
+PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnChetrd_bufferSize, cuComplex, float);
+PROTOTYPE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsytrd(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, OTHER *d, OTHER *e, TYPE *tau, TYPE *work, \
+			int lwork, int *info)
+PROTOTYPE_cusolverDnSsytrd(cusolverDnSsytrd, float, float);
+PROTOTYPE_cusolverDnSsytrd(cusolverDnDsytrd, double, double);
+PROTOTYPE_cusolverDnSsytrd(cusolverDnChetrd, cuComplex, float);
+PROTOTYPE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSorgtr_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			const TYPE *A, int lda, const TYPE *tau, int *lwork)
+PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnSorgtr_bufferSize, float);
+PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnDorgtr_bufferSize, double);
+PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnCungtr_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSorgtr(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, \
+			TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnSorgtr(cusolverDnSorgtr, float);
+PROTOTYPE_cusolverDnSorgtr(cusolverDnDorgtr, double);
+PROTOTYPE_cusolverDnSorgtr(cusolverDnCungtr, cuComplex);
+PROTOTYPE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSormtr_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, \
+			const TYPE *A, int lda, const TYPE *tau, const TYPE *C, int ldc, \
+			int *lwork)
+PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnSormtr_bufferSize, float);
+PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnDormtr_bufferSize, double);
+PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnCunmtr_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSormtr(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, TYPE *A, \
+			int lda, TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
+			int *info)
+PROTOTYPE_cusolverDnSormtr(cusolverDnSormtr, float);
+PROTOTYPE_cusolverDnSormtr(cusolverDnDormtr, double);
+PROTOTYPE_cusolverDnSormtr(cusolverDnCunmtr, cuComplex);
+PROTOTYPE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSgesvd_bufferSize(name) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *lwork)
+PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnSgesvd_bufferSize);
+PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnDgesvd_bufferSize);
+PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnCgesvd_bufferSize);
+PROTOTYPE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize);
+#define PROTOTYPE_cusolverDnSgesvd(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, signed char jobu, signed char jobvt, \
+			int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *VT, \
+			int ldvt, TYPE *work, int lwork, OTHER *rwork, int *info)
+PROTOTYPE_cusolverDnSgesvd(cusolverDnSgesvd, float, float);
+PROTOTYPE_cusolverDnSgesvd(cusolverDnDgesvd, double, double);
+PROTOTYPE_cusolverDnSgesvd(cusolverDnCgesvd, cuComplex, float);
+PROTOTYPE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
+			int *lwork)
+PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnSsyevd_bufferSize, float, float);
+PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnDsyevd_bufferSize, double, double);
+PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnCheevd_bufferSize, cuComplex, float);
+PROTOTYPE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsyevd(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
+			int lwork, int *info)
+PROTOTYPE_cusolverDnSsyevd(cusolverDnSsyevd, float, float);
+PROTOTYPE_cusolverDnSsyevd(cusolverDnDsyevd, double, double);
+PROTOTYPE_cusolverDnSsyevd(cusolverDnCheevd, cuComplex, float);
+PROTOTYPE_cusolverDnSsyevd(cusolverDnZheevd, cuDoubleComplex, double);
 cusolverStatus_t cusolverDnSsyevdx_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
 		cusolverEigRange_t range, cublasFillMode_t uplo, int n, const float *A, int lda,
 		float vl, float vu, int il, int iu, int *meig, const float *W, int *lwork);
-cusolverStatus_t cusolverDnDsyevdx_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cusolverEigRange_t range, cublasFillMode_t uplo, int n, const double *A,
-		int lda, double vl, double vu, int il, int iu, int *meig, const double *W,
-		int *lwork);
+#define PROTOTYPE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int n, const TYPE *A, \
+			int lda, double vl, double vu, int il, int iu, int *meig, \
+			const double *W, int *lwork)
+PROTOTYPE_cusolverDnDsyevdx_bufferSize(cusolverDnDsyevdx_bufferSize, double);
 cusolverStatus_t cusolverDnCheevdx_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
 		cusolverEigRange_t range, cublasFillMode_t uplo, int n, const cuComplex *A,
 		int lda, float vl, float vu, int il, int iu, int *meig, const float *W,
 		int *lwork);
-cusolverStatus_t cusolverDnZheevdx_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		const cuDoubleComplex *A, int lda, double vl, double vu, int il, int iu,
-		int *meig, const double *W, int *lwork);
-cusolverStatus_t cusolverDnSsyevdx(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cusolverEigRange_t range, cublasFillMode_t uplo, int n, float *A, int lda,
-		float vl, float vu, int il, int iu, int *meig, float *W, float *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnDsyevdx(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cusolverEigRange_t range, cublasFillMode_t uplo, int n, double *A, int lda,
-		double vl, double vu, int il, int iu, int *meig, double *W, double *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnCheevdx(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cusolverEigRange_t range, cublasFillMode_t uplo, int n, cuComplex *A, int lda,
-		float vl, float vu, int il, int iu, int *meig, float *W, cuComplex *work,
-		int lwork, int *info);
-cusolverStatus_t cusolverDnZheevdx(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cusolverEigRange_t range, cublasFillMode_t uplo, int n, cuDoubleComplex *A,
-		int lda, double vl, double vu, int il, int iu, int *meig, double *W,
-		cuDoubleComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnSsygvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const float *A, int lda, const float *B, int ldb,
-		float vl, float vu, int il, int iu, int *meig, const float *W, int *lwork);
-cusolverStatus_t cusolverDnDsygvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const double *A, int lda, const double *B,
-		int ldb, double vl, double vu, int il, int iu, int *meig, const double *W,
-		int *lwork);
-cusolverStatus_t cusolverDnChegvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const cuComplex *A, int lda, const cuComplex *B,
-		int ldb, float vl, float vu, int il, int iu, int *meig, const float *W,
-		int *lwork);
-cusolverStatus_t cusolverDnZhegvdx_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,
-		cublasFillMode_t uplo, int n, const cuDoubleComplex *A, int lda,
-		const cuDoubleComplex *B, int ldb, double vl, double vu, int il, int iu,
-		int *meig, const double *W, int *lwork);
+PROTOTYPE_cusolverDnDsyevdx_bufferSize(cusolverDnZheevdx_bufferSize, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSsyevdx(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, float vl, float vu, int il, int iu, int *meig, float *W, \
+			TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnSsyevdx(cusolverDnSsyevdx, float);
+#define PROTOTYPE_cusolverDnDsyevdx(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cusolverEigRange_t range, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, double vl, double vu, int il, int iu, int *meig, double *W, \
+			TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnDsyevdx(cusolverDnDsyevdx, double);
+PROTOTYPE_cusolverDnSsyevdx(cusolverDnCheevdx, cuComplex);
+PROTOTYPE_cusolverDnDsyevdx(cusolverDnZheevdx, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const TYPE *B, \
+			int ldb, float vl, float vu, int il, int iu, int *meig, \
+			const float *W, int *lwork)
+PROTOTYPE_cusolverDnSsygvdx_bufferSize(cusolverDnSsygvdx_bufferSize, float);
+#define PROTOTYPE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const TYPE *B, \
+			int ldb, double vl, double vu, int il, int iu, int *meig, \
+			const double *W, int *lwork)
+PROTOTYPE_cusolverDnDsygvdx_bufferSize(cusolverDnDsygvdx_bufferSize, double);
+PROTOTYPE_cusolverDnSsygvdx_bufferSize(cusolverDnChegvdx_bufferSize, cuComplex);
+PROTOTYPE_cusolverDnDsygvdx_bufferSize(cusolverDnZhegvdx_bufferSize, cuDoubleComplex);
 cusolverStatus_t cusolverDnSsygvdx(cusolverDnHandle_t handle, cusolverEigType_t itype,
 		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
 		float *A, int lda, float *B, int ldb, float vl, float vu, int il, int iu,
 		int *meig, float *W, float *work, int lwork, int *info);
-cusolverStatus_t cusolverDnDsygvdx(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		double *A, int lda, double *B, int ldb, double vl, double vu, int il, int iu,
-		int *meig, double *W, double *work, int lwork, int *info);
+#define PROTOTYPE_cusolverDnDsygvdx(name, TYPE) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cusolverEigRange_t range, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, TYPE *B, int ldb, \
+			double vl, double vu, int il, int iu, int *meig, double *W, \
+			TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnDsygvdx(cusolverDnDsygvdx, double);
 cusolverStatus_t cusolverDnChegvdx(cusolverDnHandle_t handle, cusolverEigType_t itype,
 		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
 		cuComplex *A, int lda, cuComplex *B, int ldb, float vl, float vu, int il,
 		int iu, int *meig, float *W, cuComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnZhegvdx(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,
-		cuDoubleComplex *A, int lda, cuDoubleComplex *B, int ldb, double vl, double vu,
-		int il, int iu, int *meig, double *W, cuDoubleComplex *work, int lwork,
-		int *info);
-cusolverStatus_t cusolverDnSsygvd_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const float *A, int lda,
-		const float *B, int ldb, const float *W, int *lwork);
-cusolverStatus_t cusolverDnDsygvd_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const double *A, int lda,
-		const double *B, int ldb, const double *W, int *lwork);
-cusolverStatus_t cusolverDnChegvd_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const float *W, int *lwork);
-cusolverStatus_t cusolverDnZhegvd_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuDoubleComplex *A,
-		int lda, const cuDoubleComplex *B, int ldb, const double *W, int *lwork);
-cusolverStatus_t cusolverDnSsygvd(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, float *A, int lda,
-		float *B, int ldb, float *W, float *work, int lwork, int *info);
-cusolverStatus_t cusolverDnDsygvd(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, double *A, int lda,
-		double *B, int ldb, double *W, double *work, int lwork, int *info);
-cusolverStatus_t cusolverDnChegvd(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, cuComplex *A, int lda,
-		cuComplex *B, int ldb, float *W, cuComplex *work, int lwork, int *info);
-cusolverStatus_t cusolverDnZhegvd(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, cuDoubleComplex *A,
-		int lda, cuDoubleComplex *B, int ldb, double *W, cuDoubleComplex *work,
-		int lwork, int *info);
+PROTOTYPE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex);
+#define PROTOTYPE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
+			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork)
+PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnSsygvd_bufferSize, float, float);
+PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnDsygvd_bufferSize, double, double);
+PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnChegvd_bufferSize, cuComplex, float);
+PROTOTYPE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsygvd(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info)
+PROTOTYPE_cusolverDnSsygvd(cusolverDnSsygvd, float, float);
+PROTOTYPE_cusolverDnSsygvd(cusolverDnDsygvd, double, double);
+PROTOTYPE_cusolverDnSsygvd(cusolverDnChegvd, cuComplex, float);
+PROTOTYPE_cusolverDnSsygvd(cusolverDnZhegvd, cuDoubleComplex, double);
 cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t handle,
 		cusolverDnParams_t params, cusolverEigType_t itype, cusolverEigMode_t jobz,
 		cublasFillMode_t uplo, int64_t n, cudaDataType dataTypeA, const void *d_A,
@@ -944,84 +599,62 @@ cusolverStatus_t cusolverDnXsyevjGetResidual(cusolverDnHandle_t handle, syevjInf
 		double *residual);
 cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle, syevjInfo_t info,
 		int *executed_sweeps);
-cusolverStatus_t cusolverDnSsyevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const float *A, int lda,
-		const float *W, int *lwork, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnDsyevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const double *A, int lda,
-		const double *W, int *lwork, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnCheevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuComplex *A,
-		int lda, const float *W, int *lwork, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnZheevjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuDoubleComplex *A,
-		int lda, const double *W, int *lwork, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnSsyevjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, float *A, int lda, float *W, float *work,
-		int lwork, int *info, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnDsyevjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, double *A, int lda, double *W, double *work,
-		int lwork, int *info, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnCheevjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, float *W, cuComplex *work,
-		int lwork, int *info, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnZheevjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, double *W,
-		cuDoubleComplex *work, int lwork, int *info, syevjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnSsyevj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const float *A, int lda, const float *W,
-		int *lwork, syevjInfo_t params);
-cusolverStatus_t cusolverDnDsyevj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const double *A, int lda, const double *W,
-		int *lwork, syevjInfo_t params);
-cusolverStatus_t cusolverDnCheevj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const cuComplex *A, int lda, const float *W,
-		int *lwork, syevjInfo_t params);
-cusolverStatus_t cusolverDnZheevj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, const cuDoubleComplex *A, int lda,
-		const double *W, int *lwork, syevjInfo_t params);
-cusolverStatus_t cusolverDnSsyevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, float *A, int lda, float *W, float *work,
-		int lwork, int *info, syevjInfo_t params);
-cusolverStatus_t cusolverDnDsyevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, double *A, int lda, double *W, double *work,
-		int lwork, int *info, syevjInfo_t params);
-cusolverStatus_t cusolverDnCheevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuComplex *A, int lda, float *W, cuComplex *work,
-		int lwork, int *info, syevjInfo_t params);
-cusolverStatus_t cusolverDnZheevj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		cublasFillMode_t uplo, int n, cuDoubleComplex *A, int lda, double *W,
-		cuDoubleComplex *work, int lwork, int *info, syevjInfo_t params);
-cusolverStatus_t cusolverDnSsygvj_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const float *A, int lda,
-		const float *B, int ldb, const float *W, int *lwork, syevjInfo_t params);
-cusolverStatus_t cusolverDnDsygvj_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const double *A, int lda,
-		const double *B, int ldb, const double *W, int *lwork, syevjInfo_t params);
-cusolverStatus_t cusolverDnChegvj_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuComplex *A,
-		int lda, const cuComplex *B, int ldb, const float *W, int *lwork,
-		syevjInfo_t params);
-cusolverStatus_t cusolverDnZhegvj_bufferSize(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const cuDoubleComplex *A,
-		int lda, const cuDoubleComplex *B, int ldb, const double *W, int *lwork,
-		syevjInfo_t params);
-cusolverStatus_t cusolverDnSsygvj(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, float *A, int lda,
-		float *B, int ldb, float *W, float *work, int lwork, int *info,
-		syevjInfo_t params);
-cusolverStatus_t cusolverDnDsygvj(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, double *A, int lda,
-		double *B, int ldb, double *W, double *work, int lwork, int *info,
-		syevjInfo_t params);
-cusolverStatus_t cusolverDnChegvj(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, cuComplex *A, int lda,
-		cuComplex *B, int ldb, float *W, cuComplex *work, int lwork, int *info,
-		syevjInfo_t params);
-cusolverStatus_t cusolverDnZhegvj(cusolverDnHandle_t handle, cusolverEigType_t itype,
-		cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, cuDoubleComplex *A,
-		int lda, cuDoubleComplex *B, int ldb, double *W, cuDoubleComplex *work,
-		int lwork, int *info, syevjInfo_t params);
+#define PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
+			int *lwork, syevjInfo_t params, int batchSize)
+PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(cusolverDnSsyevjBatched_bufferSize, float, float);
+PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(
+	cusolverDnDsyevjBatched_bufferSize, double,
+	double);
+PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(
+	cusolverDnCheevjBatched_bufferSize, cuComplex,
+	float);
+PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(
+	cusolverDnZheevjBatched_bufferSize,
+	cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
+			int lwork, int *info, syevjInfo_t params, int batchSize)
+PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnSsyevjBatched, float, float);
+PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnDsyevjBatched, double, double);
+PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnCheevjBatched, cuComplex, float);
+PROTOTYPE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
+			int *lwork, syevjInfo_t params)
+PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnSsyevj_bufferSize, float, float);
+PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnDsyevj_bufferSize, double, double);
+PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnCheevj_bufferSize, cuComplex, float);
+PROTOTYPE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsyevj(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
+			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
+			int lwork, int *info, syevjInfo_t params)
+PROTOTYPE_cusolverDnSsyevj(cusolverDnSsyevj, float, float);
+PROTOTYPE_cusolverDnSsyevj(cusolverDnDsyevj, double, double);
+PROTOTYPE_cusolverDnSsyevj(cusolverDnCheevj, cuComplex, float);
+PROTOTYPE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
+			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork, \
+			syevjInfo_t params)
+PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnSsygvj_bufferSize, float, float);
+PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnDsygvj_bufferSize, double, double);
+PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnChegvj_bufferSize, cuComplex, float);
+PROTOTYPE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSsygvj(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
+			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
+			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info, \
+			syevjInfo_t params)
+PROTOTYPE_cusolverDnSsygvj(cusolverDnSsygvj, float, float);
+PROTOTYPE_cusolverDnSsygvj(cusolverDnDsygvj, double, double);
+PROTOTYPE_cusolverDnSsygvj(cusolverDnChegvj, cuComplex, float);
+PROTOTYPE_cusolverDnSsygvj(cusolverDnZhegvj, cuDoubleComplex, double);
 cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t *info);
 cusolverStatus_t cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info);
 cusolverStatus_t cusolverDnXgesvdjSetTolerance(gesvdjInfo_t info, double tolerance);
@@ -1031,108 +664,77 @@ cusolverStatus_t cusolverDnXgesvdjGetResidual(cusolverDnHandle_t handle, gesvdjI
 		double *residual);
 cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handle, gesvdjInfo_t info,
 		int *executed_sweeps);
-cusolverStatus_t cusolverDnSgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const float *A, int lda, const float *S,
-		const float *U, int ldu, const float *V, int ldv, int *lwork,
-		gesvdjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnDgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const double *A, int lda, const double *S,
-		const double *U, int ldu, const double *V, int ldv, int *lwork,
-		gesvdjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnCgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const cuComplex *A, int lda,
-		const float *S, const cuComplex *U, int ldu, const cuComplex *V, int ldv,
-		int *lwork, gesvdjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnZgesvdjBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int m, int n, const cuDoubleComplex *A, int lda,
-		const double *S, const cuDoubleComplex *U, int ldu, const cuDoubleComplex *V,
-		int ldv, int *lwork, gesvdjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnSgesvdjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int m, int n, float *A, int lda, float *S, float *U, int ldu, float *V, int ldv,
-		float *work, int lwork, int *info, gesvdjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnDgesvdjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int m, int n, double *A, int lda, double *S, double *U, int ldu, double *V,
-		int ldv, double *work, int lwork, int *info, gesvdjInfo_t params,
-		int batchSize);
-cusolverStatus_t cusolverDnCgesvdjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int m, int n, cuComplex *A, int lda, float *S, cuComplex *U, int ldu,
-		cuComplex *V, int ldv, cuComplex *work, int lwork, int *info,
-		gesvdjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnZgesvdjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int m, int n, cuDoubleComplex *A, int lda, double *S, cuDoubleComplex *U,
-		int ldu, cuDoubleComplex *V, int ldv, cuDoubleComplex *work, int lwork,
-		int *info, gesvdjInfo_t params, int batchSize);
-cusolverStatus_t cusolverDnSgesvdj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int econ, int m, int n, const float *A, int lda, const float *S, const float *U,
-		int ldu, const float *V, int ldv, int *lwork, gesvdjInfo_t params);
-cusolverStatus_t cusolverDnDgesvdj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int econ, int m, int n, const double *A, int lda, const double *S,
-		const double *U, int ldu, const double *V, int ldv, int *lwork,
-		gesvdjInfo_t params);
-cusolverStatus_t cusolverDnCgesvdj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int econ, int m, int n, const cuComplex *A, int lda, const float *S,
-		const cuComplex *U, int ldu, const cuComplex *V, int ldv, int *lwork,
-		gesvdjInfo_t params);
-cusolverStatus_t cusolverDnZgesvdj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,
-		int econ, int m, int n, const cuDoubleComplex *A, int lda, const double *S,
-		const cuDoubleComplex *U, int ldu, const cuDoubleComplex *V, int ldv,
-		int *lwork, gesvdjInfo_t params);
-cusolverStatus_t cusolverDnSgesvdj(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ,
-		int m, int n, float *A, int lda, float *S, float *U, int ldu, float *V, int ldv,
-		float *work, int lwork, int *info, gesvdjInfo_t params);
-cusolverStatus_t cusolverDnDgesvdj(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ,
-		int m, int n, double *A, int lda, double *S, double *U, int ldu, double *V,
-		int ldv, double *work, int lwork, int *info, gesvdjInfo_t params);
-cusolverStatus_t cusolverDnCgesvdj(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ,
-		int m, int n, cuComplex *A, int lda, float *S, cuComplex *U, int ldu,
-		cuComplex *V, int ldv, cuComplex *work, int lwork, int *info,
-		gesvdjInfo_t params);
-cusolverStatus_t cusolverDnZgesvdj(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ,
-		int m, int n, cuDoubleComplex *A, int lda, double *S, cuDoubleComplex *U,
-		int ldu, cuDoubleComplex *V, int ldv, cuDoubleComplex *work, int lwork,
-		int *info, gesvdjInfo_t params);
-cusolverStatus_t cusolverDnSgesvdaStridedBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const float *d_A, int lda,
-		long long int strideA, const float *d_S, long long int strideS,
-		const float *d_U, int ldu, long long int strideU, const float *d_V, int ldv,
-		long long int strideV, int *lwork, int batchSize);
-cusolverStatus_t cusolverDnDgesvdaStridedBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const double *d_A, int lda,
-		long long int strideA, const double *d_S, long long int strideS,
-		const double *d_U, int ldu, long long int strideU, const double *d_V, int ldv,
-		long long int strideV, int *lwork, int batchSize);
-cusolverStatus_t cusolverDnCgesvdaStridedBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const cuComplex *d_A, int lda,
-		long long int strideA, const float *d_S, long long int strideS,
-		const cuComplex *d_U, int ldu, long long int strideU, const cuComplex *d_V,
-		int ldv, long long int strideV, int *lwork, int batchSize);
-cusolverStatus_t cusolverDnZgesvdaStridedBatched_bufferSize(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const cuDoubleComplex *d_A,
-		int lda, long long int strideA, const double *d_S, long long int strideS,
-		const cuDoubleComplex *d_U, int ldu, long long int strideU,
-		const cuDoubleComplex *d_V, int ldv, long long int strideV, int *lwork,
-		int batchSize);
-cusolverStatus_t cusolverDnSgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const float *d_A, int lda,
-		long long int strideA, float *d_S, long long int strideS, float *d_U, int ldu,
-		long long int strideU, float *d_V, int ldv, long long int strideV,
-		float *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize);
-cusolverStatus_t cusolverDnDgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const double *d_A, int lda,
-		long long int strideA, double *d_S, long long int strideS, double *d_U, int ldu,
-		long long int strideU, double *d_V, int ldv, long long int strideV,
-		double *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize);
-cusolverStatus_t cusolverDnCgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const cuComplex *d_A, int lda,
-		long long int strideA, float *d_S, long long int strideS, cuComplex *d_U,
-		int ldu, long long int strideU, cuComplex *d_V, int ldv, long long int strideV,
-		cuComplex *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize);
-cusolverStatus_t cusolverDnZgesvdaStridedBatched(cusolverDnHandle_t handle,
-		cusolverEigMode_t jobz, int rank, int m, int n, const cuDoubleComplex *d_A,
-		int lda, long long int strideA, double *d_S, long long int strideS,
-		cuDoubleComplex *d_U, int ldu, long long int strideU, cuDoubleComplex *d_V,
-		int ldv, long long int strideV, cuDoubleComplex *d_work, int lwork, int *d_info,
-		double *h_R_nrmF, int batchSize);
+#define PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int m, int n, \
+			const TYPE *A, int lda, const OTHER *S, const TYPE *U, int ldu, \
+			const TYPE *V, int ldv, int *lwork, gesvdjInfo_t params, \
+			int batchSize)
+PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(
+	cusolverDnSgesvdjBatched_bufferSize, float,
+	float);
+PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(
+	cusolverDnDgesvdjBatched_bufferSize, double,
+	double);
+PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(
+	cusolverDnCgesvdjBatched_bufferSize, cuComplex,
+	float);
+PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(
+	cusolverDnZgesvdjBatched_bufferSize,
+	cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int m, int n, \
+			TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *V, int ldv, \
+			TYPE *work, int lwork, int *info, gesvdjInfo_t params, int batchSize)
+PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnSgesvdjBatched, float, float);
+PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnDgesvdjBatched, double, double);
+PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnCgesvdjBatched, cuComplex, float);
+PROTOTYPE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ, \
+			int m, int n, const TYPE *A, int lda, const OTHER *S, const TYPE *U, \
+			int ldu, const TYPE *V, int ldv, int *lwork, gesvdjInfo_t params)
+PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnSgesvdj_bufferSize, float, float);
+PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnDgesvdj_bufferSize, double, double);
+PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnCgesvdj_bufferSize, cuComplex, float);
+PROTOTYPE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSgesvdj(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ, \
+			int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *V, \
+			int ldv, TYPE *work, int lwork, int *info, gesvdjInfo_t params)
+PROTOTYPE_cusolverDnSgesvdj(cusolverDnSgesvdj, float, float);
+PROTOTYPE_cusolverDnSgesvdj(cusolverDnDgesvdj, double, double);
+PROTOTYPE_cusolverDnSgesvdj(cusolverDnCgesvdj, cuComplex, float);
+PROTOTYPE_cusolverDnSgesvdj(cusolverDnZgesvdj, cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, \
+			int m, int n, const TYPE *d_A, int lda, long long int strideA, \
+			const OTHER *d_S, long long int strideS, const TYPE *d_U, int ldu, \
+			long long int strideU, const TYPE *d_V, int ldv, \
+			long long int strideV, int *lwork, int batchSize)
+PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnSgesvdaStridedBatched_bufferSize,
+	float, float);
+PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnDgesvdaStridedBatched_bufferSize,
+	double, double);
+PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnCgesvdaStridedBatched_bufferSize,
+	cuComplex, float);
+PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(
+	cusolverDnZgesvdaStridedBatched_bufferSize,
+	cuDoubleComplex, double);
+#define PROTOTYPE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
+	cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, \
+			int m, int n, const TYPE *d_A, int lda, long long int strideA, \
+			OTHER *d_S, long long int strideS, TYPE *d_U, int ldu, \
+			long long int strideU, TYPE *d_V, int ldv, long long int strideV, \
+			TYPE *d_work, int lwork, int *d_info, double *h_R_nrmF, int batchSize)
+PROTOTYPE_cusolverDnSgesvdaStridedBatched(cusolverDnSgesvdaStridedBatched, float, float);
+PROTOTYPE_cusolverDnSgesvdaStridedBatched(cusolverDnDgesvdaStridedBatched, double, double);
+PROTOTYPE_cusolverDnSgesvdaStridedBatched(cusolverDnCgesvdaStridedBatched, cuComplex, float);
+PROTOTYPE_cusolverDnSgesvdaStridedBatched(
+	cusolverDnZgesvdaStridedBatched, cuDoubleComplex,
+	double);
 cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t *params);
 cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t params);
 cusolverStatus_t cusolverDnSetAdvOptions(cusolverDnParams_t params,

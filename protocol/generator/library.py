@@ -24,7 +24,6 @@ def files(api, family):
     return {
         f"{family}_list.inc": function_list(api, family),
         f"{family}_ops.h": ops_header(api, family),
-        f"{family}_api.h": api_header(api, family),
         f"{family}_hand.h": hand_header(api, family),
         f"{family}_library.h": library_header(api, family),
         f"{family}_library.c": library_source(api, family),
@@ -108,17 +107,6 @@ def ops_header(api, family):
     return out + f"\nenum {family}_op {{\n{listed(family, 'OP_##name = op,')}}};\n\n#endif\n"
 
 
-def api_header(api, family):
-    out = text.head(f"The functions that {stem(api, family)} exports; no header of NVIDIA's is needed.",
-                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
-                    [f'"protocol/libraries/{family}.h"'])
-    out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
-    for e in api.of(family):
-        for _, name in wide_exported([e]) if e.declared() else ():
-            out += text.prototype(e.result, name, items_of(e, name != e.name) or ["void"]) + "\n"
-    return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
-
-
 def hand_header(api, family):
     out = text.head(f"What shim/libraries/{family}/ writes by hand.",
                     f"VCUDA_SHIM_GENERATED_{family.upper()}_HAND_H",
@@ -132,9 +120,9 @@ def hand_header(api, family):
     return out + "\n\n#endif\n"
 
 
-def widened(declaration):
-    """int becomes int64_t; long long int stays."""
-    return re.sub(r"(?<!long )\bint\b", "int64_t", declaration)
+def widened(declaration, to="int64_t"):
+    """int becomes that; long long int stays."""
+    return re.sub(r"(?<!long )\bint\b", to, declaration)
 
 
 def items_of(entry, wide=False):

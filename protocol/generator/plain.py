@@ -5,13 +5,14 @@
 
 What makes or destroys a handle has a struct of its own: struct library_state, what goes by value, the major.
 """
-from . import items, library, shapes, text
+from . import items, library, prototypes, shapes, text
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
 
 
 def files(api, family):
     out = library.files(api, family)
+    out[f"{family}_api.h"] = prototypes.header(api, family)
     out[f"{family}_wire.h"] = wire_header(api, family)
     out[f"{family}_stubs.c"] = stubs(api, family)
     out[f"{family}_serve.c"] = serve_source(api, family)
@@ -226,15 +227,23 @@ def exported(api, family):
     """[(majors, stub)] of what is served."""
     every = [(e, n) for e, n in library.wide_exported(api.of(family))
              if e.verb != "refused" and not (n != e.name and library.narrows(e))]
-    shared = {wide: shapes.group(api, [e for e, n in every if crosses(e) and (n != e.name) == wide],
-                                 lambda e, wide=wide: render(api, e, wide)) for wide in (False, True)}
+    declared = prototypes.group(api, family)
+    shared = {wide: shapes.group(
+        api, [e for e, n in every if crosses(e) and (n != e.name) == wide],
+        lambda e, m, wide=wide: (declared[e.name].name if e.name in declared else "", render(api, m, wide)))
+              for wide in (False, True)}
     out = []
     for e, n in every:
         wide = n != e.name
         shape = shared[wide].get(e.name)
-        made = shapes.row(shape, e, wide) if shape else stub_of(api, e, n)
-        if shape and e is shape.entries[0]:
-            made = f"\n/* {e.verb} */\n" + shapes.macro(shape, render(api, shapes.first(shape), wide), wide) + made
+        if not shape or len(shape.entries) < 2:
+            made = stub_of(api, e, n)
+        elif e is not shape.entries[0]:
+            made = shapes.row(shape, e, wide)
+        else:
+            head = declared[e.name].of_stubs(shape, wide) if e.name in declared else ""
+            body = render(api, shapes.first(shape), wide)
+            made = f"\n/* {e.verb} */\n" + shapes.macro(shape, head, body, wide) + shapes.row(shape, e, wide)
         out.append((abis(e) if abis(e) != list(e.majors) else (0, 0), made))
     return out
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stubs that differ in their name and in the types that pointers point to share a macro, LIKE_FIRST, which is
-named after the first of them: a library has many functions four times, for the types of numbers.
+"""Functions that differ in their name and in the types that pointers point to: a library has many four times, for
+the types of numbers.  Stubs of one shape share a macro, LIKE_FIRST, which is named after the first of them.
 """
 from dataclasses import dataclass, replace
 
@@ -18,8 +18,13 @@ class Shape:
     varies: dict   # position of a parameter -> the macro's parameter that is its type
     columns: list  # of the macro's parameters: the type in each entry
 
+    def types(self, entry):
+        """What an entry gives the macro's parameters."""
+        at = self.entries.index(entry)
+        return [types[at] for types in self.columns]
 
-def is_open(api, param):
+
+def is_open(api, _entry, param):
     """Whether the type that it points to may vary within a shape."""
     known = api.types.get(param.base)
     return param.stars and param.base.isidentifier() and param.base != "void" and \
@@ -36,23 +41,23 @@ def model(entry, spelled):
     return replace(entry, name=NAME, params=params)
 
 
-def group(api, entries, render):
-    """{entry's name: its shape} of the entries that share one, which RENDER makes the same text of."""
+def group(api, entries, render, may_vary=is_open):
+    """{entry's name: its shape}; the entries of one are those of which, and of whose models, RENDER makes the same."""
     alike = {}
     for entry in entries:
-        places = {i: f"#{i}" for i, p in enumerate(entry.params) if is_open(api, p)}
-        key = tuple(abis(entry)), render(model(entry, places))
+        places = {i: f"#{i}" for i, p in enumerate(entry.params) if may_vary(api, entry, p)}
+        key = tuple(abis(entry)), render(entry, model(entry, places))
         alike.setdefault(key, []).append(entry)
-    shapes = [shape_of(api, group) for group in alike.values() if len(group) > 1]
+    shapes = [shape_of(api, group, may_vary) for group in alike.values()]
     return {e.name: shape for shape in shapes for e in shape.entries if len(shape.columns) <= len(LETTERS)}
 
 
-def shape_of(api, entries):
+def shape_of(api, entries, may_vary):
     """Types that go together in all entries are one parameter of the macro; one that all have is none."""
     columns = {}
     for at, param in enumerate(entries[0].params):
         types = tuple(e.params[at].base for e in entries)
-        if is_open(api, param) and len(set(types)) > 1:
+        if may_vary(api, entries[0], param) and len(set(types)) > 1:
             columns.setdefault(types, []).append(at)
     varies = {at: letter for places, letter in zip(columns.values(), LETTERS) for at in places}
     return Shape(entries, varies, list(columns))
@@ -67,8 +72,10 @@ def of(shape, wide):
     return f"LIKE_{shape.entries[0].name}" + ("_64" if wide else "")
 
 
-def macro(shape, body, wide):
-    """The definition of LIKE_FIRST."""
+def macro(shape, head, body, wide):
+    """The definition of LIKE_FIRST; HEAD: what declares it, in the place of BODY's first lines."""
+    if head:
+        body = f"STUB_EXPORT {head}\n{{" + body.split("\n{", 1)[1]
     for prefix in ("CALL_", "OP_"):
         body = body.replace(prefix + NAME, f"{prefix}##name")
     body = body.replace(f"{NAME}_64", "name##_64").replace(NAME, "name")
@@ -77,6 +84,4 @@ def macro(shape, body, wide):
 
 
 def row(shape, entry, wide):
-    at = shape.entries.index(entry)
-    line = text.row(of(shape, wide), entry.name, *(types[at] for types in shape.columns))
-    return (line if text.columns(line) <= text.WIDTH else line.replace("(", "(\n\t", 1)) + "\n"
+    return text.fitting(text.row(of(shape, wide), entry.name, *shape.types(entry))) + "\n"

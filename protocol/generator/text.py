@@ -76,6 +76,11 @@ def macro(head, body):
     return "\n".join(lines).replace("\n", " \\\n").replace("\n \\", "\n\\") + "\n"
 
 
+def fitting(line):
+    """A call in one line, if need be with a further one for its arguments."""
+    return line if columns(line) <= WIDTH else line.replace("(", "(\n\t", 1)
+
+
 def grouped(items):
     """A parameter or argument list."""
     return "(" + ", ".join(items) + ")"

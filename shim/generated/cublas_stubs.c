@@ -396,8 +396,7 @@ STUB_EXPORT cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void
 
 /* learned */
 #define LIKE_cublasSnrm2_v2(name, TYPE, OTHER) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
-			OTHER *result) \
+	STUB_EXPORT PROTOTYPE_cublasSnrm2_v2(name, int, TYPE, OTHER) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(2, LIBRARY_WORDS(OTHER) + 1) body = { \
@@ -423,10 +422,7 @@ LIKE_cublasSnrm2_v2(cublasDznrm2_v2, cuDoubleComplex, double)
 
 /* learned */
 #define LIKE_cublasDotEx(name) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const void *x, \
-			cudaDataType xType, int incx, const void *y, cudaDataType yType, \
-			int incy, void *result, cudaDataType resultType, \
-			cudaDataType executionType) \
+	STUB_EXPORT PROTOTYPE_cublasDotEx(name, int) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 4) body = { \
@@ -453,8 +449,7 @@ LIKE_cublasDotEx(cublasDotcEx)
 
 /* learned */
 #define LIKE_cublasSdot_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
-			const TYPE *y, int incy, TYPE *result) \
+	STUB_EXPORT PROTOTYPE_cublasSdot_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -501,8 +496,7 @@ STUB_EXPORT cublasStatus_t cublasScalEx(cublasHandle_t handle, int n, const void
 
 /* learned */
 #define LIKE_cublasSscal_v2(name, TYPE, OTHER) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *alpha, \
-			OTHER *x, int incx) \
+	STUB_EXPORT PROTOTYPE_cublasSscal_v2(name, int, TYPE, OTHER) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(2, LIBRARY_WORDS(TYPE) + 1) body = { \
@@ -545,8 +539,7 @@ STUB_EXPORT cublasStatus_t cublasAxpyEx(cublasHandle_t handle, int n, const void
 
 /* learned */
 #define LIKE_cublasSaxpy_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *alpha, \
-			const TYPE *x, int incx, TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasSaxpy_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -586,8 +579,7 @@ STUB_EXPORT cublasStatus_t cublasCopyEx(cublasHandle_t handle, int n, const void
 
 /* learned */
 #define LIKE_cublasScopy_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
-			TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasScopy_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, 2) body = { \
@@ -608,8 +600,7 @@ LIKE_cublasScopy_v2(cublasZcopy_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSswap_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, TYPE *x, int incx, \
-			TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasSswap_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, 2) body = { \
@@ -647,8 +638,7 @@ STUB_EXPORT cublasStatus_t cublasSwapEx(cublasHandle_t handle, int n, void *x,
 
 /* learned */
 #define LIKE_cublasIsamax_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *x, int incx, \
-			int *result) \
+	STUB_EXPORT PROTOTYPE_cublasIsamax_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(2, 2) body = { \
@@ -671,8 +661,7 @@ LIKE_cublasIsamax_v2(cublasIsamax_v2, float)
 
 /* learned */
 #define LIKE_cublasIsamax_v2_64(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name##_64(cublasHandle_t handle, int64_t n, const TYPE *x, \
-			int64_t incx, int64_t *result) \
+	STUB_EXPORT PROTOTYPE_cublasIsamax_v2(name##_64, int64_t, TYPE) \
 	{ \
 		int narrow = 0; \
 		cublasStatus_t status; \
@@ -697,8 +686,7 @@ LIKE_cublasIsamax_v2_64(cublasIzamax_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasIamaxEx(name) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const void *x, \
-			cudaDataType xType, int incx, int *result) \
+	STUB_EXPORT PROTOTYPE_cublasIamaxEx(name, int) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, 2) body = { \
@@ -721,8 +709,7 @@ LIKE_cublasIamaxEx(cublasIamaxEx)
 
 /* learned */
 #define LIKE_cublasIamaxEx_64(name) \
-	STUB_EXPORT cublasStatus_t name##_64(cublasHandle_t handle, int64_t n, const void *x, \
-			cudaDataType xType, int64_t incx, int64_t *result) \
+	STUB_EXPORT PROTOTYPE_cublasIamaxEx(name##_64, int64_t) \
 	{ \
 		int narrow = 0; \
 		cublasStatus_t status; \
@@ -778,8 +765,7 @@ LIKE_cublasSnrm2_v2(cublasDzasum_v2, cuDoubleComplex, double)
 
 /* learned */
 #define LIKE_cublasSrot_v2(name, TYPE, OTHER, THIRD) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, TYPE *x, int incx, \
-			TYPE *y, int incy, const OTHER *c, const THIRD *s) \
+	STUB_EXPORT PROTOTYPE_cublasSrot_v2(name, int, TYPE, OTHER, THIRD) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, LIBRARY_WORDS(OTHER) + LIBRARY_WORDS(THIRD) + 2) body = { \
@@ -1027,9 +1013,7 @@ STUB_EXPORT cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDa
 
 /* learned */
 #define LIKE_cublasSgemv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, const TYPE *alpha, const TYPE *A, int lda, const TYPE *x, \
-			int incx, const TYPE *beta, TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasSgemv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(6, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1057,9 +1041,7 @@ LIKE_cublasSgemv_v2(cublasZgemv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSgbmv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, int kl, int ku, const TYPE *alpha, const TYPE *A, int lda, \
-			const TYPE *x, int incx, const TYPE *beta, TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasSgbmv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(8, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1088,9 +1070,7 @@ LIKE_cublasSgbmv_v2(cublasZgbmv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStrmv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
-			cublasOperation_t trans, cublasDiagType_t diag, int n, const TYPE *A, \
-			int lda, TYPE *x, int incx) \
+	STUB_EXPORT PROTOTYPE_cublasStrmv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(6, 2) body = { \
@@ -1112,9 +1092,7 @@ LIKE_cublasStrmv_v2(cublasZtrmv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStbmv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
-			cublasOperation_t trans, cublasDiagType_t diag, int n, int k, \
-			const TYPE *A, int lda, TYPE *x, int incx) \
+	STUB_EXPORT PROTOTYPE_cublasStbmv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 2) body = { \
@@ -1136,9 +1114,7 @@ LIKE_cublasStbmv_v2(cublasZtbmv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStpmv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
-			cublasOperation_t trans, cublasDiagType_t diag, int n, const TYPE *AP, \
-			TYPE *x, int incx) \
+	STUB_EXPORT PROTOTYPE_cublasStpmv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(5, 2) body = { \
@@ -1172,9 +1148,7 @@ LIKE_cublasStbmv_v2(cublasZtbsv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSsymv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *alpha, const TYPE *A, int lda, const TYPE *x, int incx, \
-			const TYPE *beta, TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasSsymv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(5, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1204,9 +1178,7 @@ LIKE_cublasSsymv_v2(cublasZhemv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSsbmv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			int k, const TYPE *alpha, const TYPE *A, int lda, const TYPE *x, \
-			int incx, const TYPE *beta, TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasSsbmv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(6, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1234,9 +1206,7 @@ LIKE_cublasSsbmv_v2(cublasZhbmv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSspmv_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *alpha, const TYPE *AP, const TYPE *x, int incx, \
-			const TYPE *beta, TYPE *y, int incy) \
+	STUB_EXPORT PROTOTYPE_cublasSspmv_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(4, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1263,9 +1233,7 @@ LIKE_cublasSspmv_v2(cublasZhpmv_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSger_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int m, int n, \
-			const TYPE *alpha, const TYPE *x, int incx, const TYPE *y, int incy, \
-			TYPE *A, int lda) \
+	STUB_EXPORT PROTOTYPE_cublasSger_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(5, LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1291,8 +1259,7 @@ LIKE_cublasSger_v2(cublasZgerc_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSsyr_v2(name, TYPE, OTHER) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *alpha, const OTHER *x, int incx, OTHER *A, int lda) \
+	STUB_EXPORT PROTOTYPE_cublasSsyr_v2(name, int, TYPE, OTHER) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(4, LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -1317,8 +1284,7 @@ LIKE_cublasSsyr_v2(cublasZher_v2, double, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSspr_v2(name, TYPE, OTHER) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *alpha, const OTHER *x, int incx, OTHER *AP) \
+	STUB_EXPORT PROTOTYPE_cublasSspr_v2(name, int, TYPE, OTHER) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -1341,9 +1307,7 @@ LIKE_cublasSspr_v2(cublasZhpr_v2, double, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSsyr2_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *alpha, const TYPE *x, int incx, const TYPE *y, int incy, \
-			TYPE *A, int lda) \
+	STUB_EXPORT PROTOTYPE_cublasSsyr2_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(5, LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1369,9 +1333,7 @@ LIKE_cublasSsyr2_v2(cublasZher2_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSspr2_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *alpha, const TYPE *x, int incx, const TYPE *y, int incy, \
-			TYPE *AP) \
+	STUB_EXPORT PROTOTYPE_cublasSspr2_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(4, LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1394,10 +1356,7 @@ LIKE_cublasSspr2_v2(cublasZhpr2_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSgemvBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, const TYPE *alpha, const TYPE *const Aarray[], int lda, \
-			const TYPE *const xarray[], int incx, const TYPE *beta, \
-			TYPE *const yarray[], int incy, int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasSgemvBatched(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1425,10 +1384,7 @@ LIKE_cublasSgemvBatched(cublasZgemvBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasHSHgemvBatched(name) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, const float *alpha, const void *const Aarray[], int lda, \
-			const void *const xarray[], int incx, const float *beta, \
-			void *const yarray[], int incy, int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasHSHgemvBatched(name, int) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 5) body = { \
@@ -1451,10 +1407,7 @@ LIKE_cublasHSHgemvBatched(cublasHSHgemvBatched)
 
 /* learned */
 #define LIKE_cublasHSSgemvBatched(name) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, const float *alpha, const void *const Aarray[], int lda, \
-			const void *const xarray[], int incx, const float *beta, \
-			float *const yarray[], int incy, int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasHSSgemvBatched(name, int) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 5) body = { \
@@ -1479,11 +1432,7 @@ LIKE_cublasHSSgemvBatched(cublasTSSgemvBatched)
 
 /* learned */
 #define LIKE_cublasSgemvStridedBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, const TYPE *alpha, const TYPE *A, int lda, \
-			long long int strideA, const TYPE *x, int incx, long long int stridex, \
-			const TYPE *beta, TYPE *y, int incy, long long int stridey, \
-			int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasSgemvStridedBatched(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(13, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1513,11 +1462,7 @@ LIKE_cublasSgemvStridedBatched(cublasZgemvStridedBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasHSHgemvStridedBatched(name) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, const float *alpha, const void *A, int lda, \
-			long long int strideA, const void *x, int incx, long long int stridex, \
-			const float *beta, void *y, int incy, long long int stridey, \
-			int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasHSHgemvStridedBatched(name, int) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(13, 5) body = { \
@@ -1541,11 +1486,7 @@ LIKE_cublasHSHgemvStridedBatched(cublasHSHgemvStridedBatched)
 
 /* learned */
 #define LIKE_cublasHSSgemvStridedBatched(name) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, const float *alpha, const void *A, int lda, \
-			long long int strideA, const void *x, int incx, long long int stridex, \
-			const float *beta, float *y, int incy, long long int stridey, \
-			int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasHSSgemvStridedBatched(name, int) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(13, 5) body = { \
@@ -1571,10 +1512,7 @@ LIKE_cublasHSSgemvStridedBatched(cublasTSSgemvStridedBatched)
 
 /* learned */
 #define LIKE_cublasSgemm_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
-			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
-			const TYPE *A, int lda, const TYPE *B, int ldb, const TYPE *beta, \
-			TYPE *C, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasSgemm_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(8, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1603,11 +1541,7 @@ LIKE_cublasSgemm_v2(cublasCgemm3m, cuComplex)
 
 /* learned */
 #define LIKE_cublasCgemm3mEx(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
-			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
-			const void *A, cudaDataType Atype, int lda, const void *B, \
-			cudaDataType Btype, int ldb, const TYPE *beta, void *C, \
-			cudaDataType Ctype, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasCgemm3mEx(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(11, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1686,9 +1620,7 @@ LIKE_cublasCgemm3mEx(cublasCgemmEx, cuComplex)
 
 /* learned */
 #define LIKE_cublasSsyrk_v2(name, TYPE, OTHER) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
-			cublasOperation_t trans, int n, int k, const TYPE *alpha, \
-			const OTHER *A, int lda, const TYPE *beta, OTHER *C, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasSsyrk_v2(name, int, TYPE, OTHER) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(6, 2 * LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -1715,10 +1647,7 @@ LIKE_cublasSsyrk_v2(cublasZsyrk_v2, cuDoubleComplex, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasCsyrkEx(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
-			cublasOperation_t trans, int n, int k, const TYPE *alpha, \
-			const void *A, cudaDataType Atype, int lda, const TYPE *beta, void *C, \
-			cudaDataType Ctype, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasCsyrkEx(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(8, 2 * LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -1748,10 +1677,7 @@ LIKE_cublasCsyrkEx(cublasCherk3mEx, float)
 
 /* learned */
 #define LIKE_cublasSsyr2k_v2(name, TYPE, OTHER) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, \
-			cublasOperation_t trans, int n, int k, const TYPE *alpha, \
-			const TYPE *A, int lda, const TYPE *B, int ldb, const OTHER *beta, \
-			TYPE *C, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasSsyr2k_v2(name, int, TYPE, OTHER) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, LIBRARY_WORDS(TYPE) + LIBRARY_WORDS(OTHER) + 3) body = { \
@@ -1787,9 +1713,7 @@ LIKE_cublasSsyr2k_v2(cublasZherkx, cuDoubleComplex, double)
 
 /* learned */
 #define LIKE_cublasSsymm_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
-			cublasFillMode_t uplo, int m, int n, const TYPE *alpha, const TYPE *A, \
-			int lda, const TYPE *B, int ldb, const TYPE *beta, TYPE *C, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasSsymm_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1819,10 +1743,7 @@ LIKE_cublasSsymm_v2(cublasZhemm_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStrsm_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
-			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
-			int m, int n, const TYPE *alpha, const TYPE *A, int lda, TYPE *B, \
-			int ldb) \
+	STUB_EXPORT PROTOTYPE_cublasStrsm_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(8, LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -1847,10 +1768,7 @@ LIKE_cublasStrsm_v2(cublasZtrsm_v2, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStrmm_v2(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
-			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
-			int m, int n, const TYPE *alpha, const TYPE *A, int lda, \
-			const TYPE *B, int ldb, TYPE *C, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasStrmm_v2(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(9, LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1899,11 +1817,7 @@ STUB_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOpera
 
 /* learned */
 #define LIKE_cublasSgemmBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
-			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
-			const TYPE *const Aarray[], int lda, const TYPE *const Barray[], \
-			int ldb, const TYPE *beta, TYPE *const Carray[], int ldc, \
-			int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasSgemmBatched(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(9, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -1959,11 +1873,7 @@ STUB_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
 
 /* learned */
 #define LIKE_cublasSgemmStridedBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
-			cublasOperation_t transb, int m, int n, int k, const TYPE *alpha, \
-			const TYPE *A, int lda, long long int strideA, const TYPE *B, int ldb, \
-			long long int strideB, const TYPE *beta, TYPE *C, int ldc, \
-			long long int strideC, int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasSgemmStridedBatched(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(15, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -2112,10 +2022,7 @@ STUB(library, cublasStatus_t, cublasGemmGroupedBatchedEx_64, hand_cublasGemmGrou
 
 /* learned */
 #define LIKE_cublasSgeam(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t transa, \
-			cublasOperation_t transb, int m, int n, const TYPE *alpha, \
-			const TYPE *A, int lda, const TYPE *beta, const TYPE *B, int ldb, \
-			TYPE *C, int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasSgeam(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 2 * LIBRARY_WORDS(TYPE) + 3) body = { \
@@ -2142,10 +2049,7 @@ LIKE_cublasSgeam(cublasZgeam, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStrsmBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t side, \
-			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
-			int m, int n, const TYPE *alpha, const TYPE *const A[], int lda, \
-			TYPE *const B[], int ldb, int batchCount) \
+	STUB_EXPORT PROTOTYPE_cublasStrsmBatched(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(9, LIBRARY_WORDS(TYPE) + 2) body = { \
@@ -2170,9 +2074,7 @@ LIKE_cublasStrsmBatched(cublasZtrsmBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSdgmm(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasSideMode_t mode, int m, \
-			int n, const TYPE *A, int lda, const TYPE *x, int incx, TYPE *C, \
-			int ldc) \
+	STUB_EXPORT PROTOTYPE_cublasSdgmm(name, int, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(6, 3) body = { \
@@ -2195,8 +2097,7 @@ LIKE_cublasSdgmm(cublasZdgmm, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSmatinvBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], \
-			int lda, TYPE *const Ainv[], int lda_inv, int *info, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cublasSmatinvBatched(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(4, 3) body = { \
@@ -2219,9 +2120,7 @@ LIKE_cublasSmatinvBatched(cublasZmatinvBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSgeqrfBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int m, int n, \
-			TYPE *const Aarray[], int lda, TYPE *const TauArray[], int *info, \
-			int batchSize) \
+	STUB_EXPORT PROTOTYPE_cublasSgeqrfBatched(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(4, 2) body = { \
@@ -2248,9 +2147,7 @@ LIKE_cublasSgeqrfBatched(cublasZgeqrfBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSgelsBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int m, \
-			int n, int nrhs, TYPE *const Aarray[], int lda, TYPE *const Carray[], \
-			int ldc, int *info, int *devInfoArray, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cublasSgelsBatched(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(7, 3) body = { \
@@ -2278,8 +2175,7 @@ LIKE_cublasSgelsBatched(cublasZgelsBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStpttr(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *AP, TYPE *A, int lda) \
+	STUB_EXPORT PROTOTYPE_cublasStpttr(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, 2) body = { \
@@ -2300,8 +2196,7 @@ LIKE_cublasStpttr(cublasZtpttr, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasStrttp(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-			const TYPE *A, int lda, TYPE *AP) \
+	STUB_EXPORT PROTOTYPE_cublasStrttp(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, 2) body = { \
@@ -2322,8 +2217,7 @@ LIKE_cublasStrttp(cublasZtrttp, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSgetrfBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, TYPE *const A[], \
-			int lda, int *P, int *info, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cublasSgetrfBatched(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(3, 3) body = { \
@@ -2345,9 +2239,7 @@ LIKE_cublasSgetrfBatched(cublasZgetrfBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSgetriBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, int n, const TYPE *const A[], \
-			int lda, const int *P, TYPE *const C[], int ldc, int *info, \
-			int batchSize) \
+	STUB_EXPORT PROTOTYPE_cublasSgetriBatched(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(4, 4) body = { \
@@ -2370,9 +2262,7 @@ LIKE_cublasSgetriBatched(cublasZgetriBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cublasSgetrsBatched(name, TYPE) \
-	STUB_EXPORT cublasStatus_t name(cublasHandle_t handle, cublasOperation_t trans, int n, \
-			int nrhs, const TYPE *const Aarray[], int lda, const int *devIpiv, \
-			TYPE *const Barray[], int ldb, int *info, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cublasSgetrsBatched(name, TYPE) \
 	{ \
 		struct library_call call; \
 		LIBRARY_BODY(6, 3) body = { \

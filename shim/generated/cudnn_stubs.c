@@ -290,10 +290,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor,
 
 /* cached */
 #define LIKE_cudnnGetReductionIndicesSize(name) \
-	STUB_EXPORT cudnnStatus_t name(cudnnHandle_t handle, \
-			const cudnnReduceTensorDescriptor_t reduceTensorDesc, \
-			const cudnnTensorDescriptor_t aDesc, \
-			const cudnnTensorDescriptor_t cDesc, size_t *sizeInBytes) \
+	STUB_EXPORT PROTOTYPE_cudnnGetReductionIndicesSize(name) \
 	{ \
 		struct library_items items; \
 \

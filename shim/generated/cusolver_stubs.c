@@ -231,11 +231,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t 
 
 /* call */
 #define LIKE_cusolverDnZZgesv(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t n, \
-			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
-			cusolver_int_t *dipiv, TYPE *dB, cusolver_int_t lddb, TYPE *dX, \
-			cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes, \
-			cusolver_int_t *iter, cusolver_int_t *d_info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnZZgesv(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -277,10 +273,7 @@ LIKE_cusolverDnZZgesv(cusolverDnSXgesv, float)
 
 /* cached */
 #define LIKE_cusolverDnZZgesv_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t n, \
-			cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
-			cusolver_int_t *dipiv, TYPE *dB, cusolver_int_t lddb, TYPE *dX, \
-			cusolver_int_t lddx, void *dWorkspace, size_t *lwork_bytes) \
+	STUB_EXPORT PROTOTYPE_cusolverDnZZgesv_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -320,11 +313,7 @@ LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSXgesv_bufferSize, float)
 
 /* call */
 #define LIKE_cusolverDnZZgels(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t m, \
-			cusolver_int_t n, cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
-			TYPE *dB, cusolver_int_t lddb, TYPE *dX, cusolver_int_t lddx, \
-			void *dWorkspace, size_t lwork_bytes, cusolver_int_t *iter, \
-			cusolver_int_t *d_info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnZZgels(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -366,10 +355,7 @@ LIKE_cusolverDnZZgels(cusolverDnSXgels, float)
 
 /* cached */
 #define LIKE_cusolverDnZZgels_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolver_int_t m, \
-			cusolver_int_t n, cusolver_int_t nrhs, TYPE *dA, cusolver_int_t ldda, \
-			TYPE *dB, cusolver_int_t lddb, TYPE *dX, cusolver_int_t lddx, \
-			void *dWorkspace, size_t *lwork_bytes) \
+	STUB_EXPORT PROTOTYPE_cusolverDnZZgels_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -500,8 +486,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t ha
 
 /* cached */
 #define LIKE_cusolverDnSpotrf_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, int *Lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSpotrf_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -521,8 +506,7 @@ LIKE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSpotrf(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, TYPE *Workspace, int Lwork, int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSpotrf(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -544,9 +528,7 @@ LIKE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSpotrs(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, int nrhs, const TYPE *A, int lda, TYPE *B, int ldb, \
-			int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSpotrs(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -569,8 +551,7 @@ LIKE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSpotrfBatched(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *Aarray[], int lda, int *infoArray, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSpotrfBatched(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -591,9 +572,7 @@ LIKE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSpotrsBatched(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, int nrhs, TYPE *A[], int lda, TYPE *B[], int ldb, int *d_info, \
-			int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSpotrsBatched(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -617,8 +596,7 @@ LIKE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSpotri_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSpotri_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -638,8 +616,7 @@ LIKE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSpotri(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, TYPE *work, int lwork, int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSpotri(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -714,8 +691,7 @@ LIKE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSgetrf_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
-			int lda, int *Lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgetrf_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -735,8 +711,7 @@ LIKE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSgetrf(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
-			int lda, TYPE *Workspace, int *devIpiv, int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgetrf(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -758,8 +733,7 @@ LIKE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSlaswp(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, \
-			int k1, int k2, const int *devIpiv, int incx) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSlaswp(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -781,9 +755,7 @@ LIKE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSgetrs(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasOperation_t trans, \
-			int n, int nrhs, const TYPE *A, int lda, const int *devIpiv, TYPE *B, \
-			int ldb, int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgetrs(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -807,8 +779,7 @@ LIKE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
-			int lda, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -828,8 +799,7 @@ LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSgeqrf(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
-			int lda, TYPE *TAU, TYPE *Workspace, int Lwork, int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgeqrf(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -852,8 +822,7 @@ LIKE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSorgqr_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, \
-			const TYPE *A, int lda, const TYPE *tau, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSorgqr_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -875,8 +844,7 @@ LIKE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSorgqr(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int k, \
-			TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSorgqr(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -900,9 +868,7 @@ LIKE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSormqr_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
-			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
-			const TYPE *tau, const TYPE *C, int ldc, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSormqr_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -928,10 +894,7 @@ LIKE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSormqr(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
-			cublasOperation_t trans, int m, int n, int k, const TYPE *A, int lda, \
-			const TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
-			int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSormqr(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -959,8 +922,7 @@ LIKE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSsytrf_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int n, TYPE *A, int lda, \
-			int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsytrf_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -979,8 +941,7 @@ LIKE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSsytrf(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, int *ipiv, TYPE *work, int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsytrf(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1004,11 +965,7 @@ LIKE_cusolverDnSsytrf(cusolverDnZsytrf, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnXsytrf_bufferSize(name) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, \
-			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
-			cudaDataType dataTypeA, const void *A, int64_t lda, \
-			const int64_t *ipiv, cudaDataType computeType, \
-			size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost) \
+	STUB_EXPORT PROTOTYPE_cusolverDnXsytrf_bufferSize(name) \
 	{ \
 		struct library_items items; \
 \
@@ -1031,12 +988,7 @@ LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXsytrf_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnXsytrf(name) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, \
-			cusolverDnParams_t params, cublasFillMode_t uplo, int64_t n, \
-			cudaDataType dataTypeA, void *A, int64_t lda, int64_t *ipiv, \
-			cudaDataType computeType, void *bufferOnDevice, \
-			size_t workspaceInBytesOnDevice, void *bufferOnHost, \
-			size_t workspaceInBytesOnHost, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnXsytrf(name) \
 	{ \
 		struct library_items items; \
 \
@@ -1179,8 +1131,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 
 /* cached */
 #define LIKE_cusolverDnSsytri_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, const int *ipiv, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsytri_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1201,9 +1152,7 @@ LIKE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSsytri(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, const int *ipiv, TYPE *work, int lwork, \
-			int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsytri(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1226,7 +1175,7 @@ LIKE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSgebrd_bufferSize(name) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *Lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgebrd_bufferSize(name) \
 	{ \
 		struct library_items items; \
 \
@@ -1244,9 +1193,7 @@ LIKE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSgebrd(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, TYPE *A, \
-			int lda, OTHER *D, OTHER *E, TYPE *TAUQ, TYPE *TAUP, TYPE *Work, \
-			int Lwork, int *devInfo) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgebrd(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -1272,9 +1219,7 @@ LIKE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double)
 
 /* cached */
 #define LIKE_cusolverDnSorgbr_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
-			int m, int n, int k, const TYPE *A, int lda, const TYPE *tau, \
-			int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSorgbr_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1297,9 +1242,7 @@ LIKE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSorgbr(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
-			int m, int n, int k, TYPE *A, int lda, const TYPE *tau, TYPE *work, \
-			int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSorgbr(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1324,9 +1267,7 @@ LIKE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, const TYPE *A, int lda, const OTHER *d, const OTHER *e, \
-			const TYPE *tau, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -1349,9 +1290,7 @@ LIKE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, d
 
 /* learned */
 #define LIKE_cusolverDnSsytrd(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, OTHER *d, OTHER *e, TYPE *tau, TYPE *work, \
-			int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsytrd(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -1376,8 +1315,7 @@ LIKE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double)
 
 /* cached */
 #define LIKE_cusolverDnSorgtr_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, const TYPE *A, int lda, const TYPE *tau, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSorgtr_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1398,9 +1336,7 @@ LIKE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSorgtr(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, \
-			int n, TYPE *A, int lda, const TYPE *tau, TYPE *work, int lwork, \
-			int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSorgtr(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1423,10 +1359,7 @@ LIKE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSormtr_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
-			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, \
-			const TYPE *A, int lda, const TYPE *tau, const TYPE *C, int ldc, \
-			int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSormtr_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1452,10 +1385,7 @@ LIKE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex)
 
 /* learned */
 #define LIKE_cusolverDnSormtr(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cublasSideMode_t side, \
-			cublasFillMode_t uplo, cublasOperation_t trans, int m, int n, TYPE *A, \
-			int lda, TYPE *tau, TYPE *C, int ldc, TYPE *work, int lwork, \
-			int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSormtr(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1483,7 +1413,7 @@ LIKE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSgesvd_bufferSize(name) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvd_bufferSize(name) \
 	{ \
 		struct library_items items; \
 \
@@ -1501,10 +1431,7 @@ LIKE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize)
 
 /* learned */
 #define LIKE_cusolverDnSgesvd(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, signed char jobu, \
-			signed char jobvt, int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, \
-			int ldu, TYPE *VT, int ldvt, TYPE *work, int lwork, OTHER *rwork, \
-			int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvd(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -1534,9 +1461,7 @@ LIKE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double)
 
 /* cached */
 #define LIKE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
-			int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -1558,9 +1483,7 @@ LIKE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, d
 
 /* learned */
 #define LIKE_cusolverDnSsyevd(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
-			int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsyevd(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -1612,10 +1535,7 @@ LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnSsyevdx_bufferSize, float)
 
 /* cached */
 #define LIKE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cusolverEigRange_t range, cublasFillMode_t uplo, int n, const TYPE *A, \
-			int lda, double vl, double vu, int il, int iu, int *meig, \
-			const double *W, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1642,10 +1562,7 @@ LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnZheevdx_bufferSize, cuDoubleComplex)
 
 /* call */
 #define LIKE_cusolverDnSsyevdx(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cusolverEigRange_t range, cublasFillMode_t uplo, int n, TYPE *A, \
-			int lda, float vl, float vu, int il, int iu, int *meig, float *W, \
-			TYPE *work, int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsyevdx(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1672,10 +1589,7 @@ LIKE_cusolverDnSsyevdx(cusolverDnSsyevdx, float)
 
 /* call */
 #define LIKE_cusolverDnDsyevdx(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cusolverEigRange_t range, cublasFillMode_t uplo, int n, TYPE *A, \
-			int lda, double vl, double vu, int il, int iu, int *meig, double *W, \
-			TYPE *work, int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnDsyevdx(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1704,11 +1618,7 @@ LIKE_cusolverDnDsyevdx(cusolverDnZheevdx, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
-			cusolverEigMode_t jobz, cusolverEigRange_t range, \
-			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const TYPE *B, \
-			int ldb, float vl, float vu, int il, int iu, int *meig, \
-			const float *W, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1736,11 +1646,7 @@ LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnSsygvdx_bufferSize, float)
 
 /* cached */
 #define LIKE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
-			cusolverEigMode_t jobz, cusolverEigRange_t range, \
-			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const TYPE *B, \
-			int ldb, double vl, double vu, int il, int iu, int *meig, \
-			const double *W, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1804,11 +1710,7 @@ LIKE_cusolverDnSsygvdx(cusolverDnSsygvdx, float)
 
 /* call */
 #define LIKE_cusolverDnDsygvdx(name, TYPE) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
-			cusolverEigMode_t jobz, cusolverEigRange_t range, \
-			cublasFillMode_t uplo, int n, TYPE *A, int lda, TYPE *B, int ldb, \
-			double vl, double vu, int il, int iu, int *meig, double *W, \
-			TYPE *work, int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnDsygvdx(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
@@ -1840,9 +1742,7 @@ LIKE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex)
 
 /* cached */
 #define LIKE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
-			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
-			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -1867,9 +1767,7 @@ LIKE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, d
 
 /* learned */
 #define LIKE_cusolverDnSsygvd(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
-			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
-			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsygvd(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2154,9 +2052,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle
 
 /* cached */
 #define LIKE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
-			int *lwork, syevjInfo_t params, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2182,9 +2078,7 @@ LIKE_cusolverDnSsyevjBatched_bufferSize(
 
 /* learned */
 #define LIKE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
-			int lwork, int *info, syevjInfo_t params, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2210,9 +2104,7 @@ LIKE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double)
 
 /* cached */
 #define LIKE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cublasFillMode_t uplo, int n, const TYPE *A, int lda, const OTHER *W, \
-			int *lwork, syevjInfo_t params) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2235,9 +2127,7 @@ LIKE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, d
 
 /* learned */
 #define LIKE_cusolverDnSsyevj(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			cublasFillMode_t uplo, int n, TYPE *A, int lda, OTHER *W, TYPE *work, \
-			int lwork, int *info, syevjInfo_t params) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsyevj(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2262,10 +2152,7 @@ LIKE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double)
 
 /* cached */
 #define LIKE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
-			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const TYPE *A, \
-			int lda, const TYPE *B, int ldb, const OTHER *W, int *lwork, \
-			syevjInfo_t params) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2291,10 +2178,7 @@ LIKE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, d
 
 /* learned */
 #define LIKE_cusolverDnSsygvj(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigType_t itype, \
-			cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, TYPE *A, \
-			int lda, TYPE *B, int ldb, OTHER *W, TYPE *work, int lwork, int *info, \
-			syevjInfo_t params) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSsygvj(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2360,10 +2244,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handl
 
 /* cached */
 #define LIKE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			int m, int n, const TYPE *A, int lda, const OTHER *S, const TYPE *U, \
-			int ldu, const TYPE *V, int ldv, int *lwork, gesvdjInfo_t params, \
-			int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2393,10 +2274,7 @@ LIKE_cusolverDnSgesvdjBatched_bufferSize(
 
 /* learned */
 #define LIKE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, TYPE *V, \
-			int ldv, TYPE *work, int lwork, int *info, gesvdjInfo_t params, \
-			int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2426,10 +2304,7 @@ LIKE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double)
 
 /* cached */
 #define LIKE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			int econ, int m, int n, const TYPE *A, int lda, const OTHER *S, \
-			const TYPE *U, int ldu, const TYPE *V, int ldv, int *lwork, \
-			gesvdjInfo_t params) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2457,10 +2332,7 @@ LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex,
 
 /* learned */
 #define LIKE_cusolverDnSgesvdj(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			int econ, int m, int n, TYPE *A, int lda, OTHER *S, TYPE *U, int ldu, \
-			TYPE *V, int ldv, TYPE *work, int lwork, int *info, \
-			gesvdjInfo_t params) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdj(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2490,11 +2362,7 @@ LIKE_cusolverDnSgesvdj(cusolverDnZgesvdj, cuDoubleComplex, double)
 
 /* cached */
 #define LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			int rank, int m, int n, const TYPE *d_A, int lda, \
-			long long int strideA, const OTHER *d_S, long long int strideS, \
-			const TYPE *d_U, int ldu, long long int strideU, const TYPE *d_V, \
-			int ldv, long long int strideV, int *lwork, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
@@ -2534,12 +2402,7 @@ LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
 
 /* learned */
 #define LIKE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
-	STUB_EXPORT cusolverStatus_t name(cusolverDnHandle_t handle, cusolverEigMode_t jobz, \
-			int rank, int m, int n, const TYPE *d_A, int lda, \
-			long long int strideA, OTHER *d_S, long long int strideS, TYPE *d_U, \
-			int ldu, long long int strideU, TYPE *d_V, int ldv, \
-			long long int strideV, TYPE *d_work, int lwork, int *d_info, \
-			double *h_R_nrmF, int batchSize) \
+	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \

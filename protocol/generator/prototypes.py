@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that take the same parameters but for what pointers point to share a prototype: PROTOTYPE_FIRST(name,
+…), a macro named after the first of them, which FAMILY_api.h declares them by and their stubs begin with."""
+import re
+from dataclasses import dataclass
+
+from . import shapes, text
+from .library import items_of, widened
+
+
+@dataclass
+class Prototype:
+    shape: shapes.Shape
+    wide: bool      # its functions have _64 forms, which take int64_t for INT
+
+    @property
+    def name(self):
+        return f"PROTOTYPE_{self.shape.entries[0].name}"
+
+    def letters(self):
+        return list(shapes.LETTERS[:len(self.shape.columns)])
+
+    def of_stubs(self, shape, wide):
+        """Its use in the macro of stubs, whose parameters are some of its types."""
+        types = self.shape.types(shape.entries[0])
+        for at, letter in shape.varies.items():
+            if at in self.shape.varies:
+                types[shapes.LETTERS.index(self.shape.varies[at])] = letter
+        name = ["name##_64", "int64_t"] if wide else ["name", "int"] if self.wide else ["name"]
+        return text.row(self.name, *name, *types)
+
+
+def may_vary(api, entry, param):
+    return shapes.is_open(api, entry, param) and not (entry.has("wide") and param.base == "int")
+
+
+def head(entry):
+    """The function's declaration, with INT for int where there is a _64 form."""
+    items = [widened(i, "INT") for i in items_of(entry)] if entry.has("wide") else items_of(entry)
+    return text.prototype(entry.result, entry.name, items or ["void"], "")
+
+
+def group(api, family):
+    """{entry's name: its prototype} of those that share one, with others or with a _64 form, and are the shorter for
+    it."""
+    entries = [e for e in api.of(family) if e.declared()]
+    found = shapes.group(api, entries, lambda e, m: (e.has("wide"), head(m)), may_vary)
+    shared = {name: Prototype(shape, shape.entries[0].has("wide")) for name, shape in found.items()}
+    return {name: one for name, one in shared.items() if one.wide or saves(one)}
+
+
+def saves(prototype):
+    entries = prototype.shape.entries
+    return macro(prototype).count("\n") + len(entries) < sum(head(e).count("\n") + 1 for e in entries)
+
+
+def macro(prototype):
+    params = ", ".join(["name"] + (["INT"] if prototype.wide else []) + prototype.letters())
+    body = head(shapes.first(prototype.shape)).replace(shapes.NAME, "name")
+    return text.macro(f"{prototype.name}({params})", body)
+
+
+def header(api, family):
+    """FAMILY_api.h"""
+    shared = group(api, family)
+    out = text.head(f"The functions that {api.libraries[family].stem} exports; no header of NVIDIA's is needed.",
+                    f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
+                    [f'"protocol/libraries/{family}.h"'])
+    if any(p.wide for p in shared.values()):
+        out += "\n/* A function and its _64 form. */\n#define WITH_64(prototype, name, ...) \\\n" \
+            "\tprototype(name, int, ##__VA_ARGS__); \\\n\tprototype(name##_64, int64_t, ##__VA_ARGS__)\n"
+    out += '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+    for e in api.of(family):
+        if not e.declared():
+            continue
+        one = shared.get(e.name)
+        if one and e is one.shape.entries[0]:
+            out += macro(one)
+        if not one:
+            out += text.prototype(e.result, e.name, items_of(e) or ["void"]) + "\n"
+        elif one.wide:
+            out += text.fitting(text.row("WITH_64", one.name, e.name, *one.shape.types(e)) + ";") + "\n"
+        else:
+            out += text.fitting(text.row(one.name, e.name, *one.shape.types(e)) + ";") + "\n"
+    return out + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
