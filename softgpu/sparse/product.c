@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "softgpu/sparse/sparse.h"
+#include "softgpu/sparse/product.h"
 
 /* ---- sparse matrix times dense vector ---- */
 
@@ -47,6 +47,16 @@ static void spmv_run(struct sparse_task *task, void *arguments)
 	free(entries.list);
 }
 
+int sparse_product_vector(struct sparse_handle *h, int op, const void *alpha,
+	const struct sparse_matrix *a, const struct sparse_vector *x, const void *beta,
+	const struct sparse_vector *y, int compute)
+{
+	return sparse_submit(h, spmv_run,
+		&(struct spmv){*a, *x, *y, *y, sparse_scalar(h, alpha, compute),
+			sparse_scalar(h, beta, compute), op},
+		sizeof(struct spmv), NULL);
+}
+
 static int spmv_check(struct sparse_handle *h, int op, const void *alpha,
 	const struct sparse_matrix *a, const struct sparse_vector *x, const void *beta,
 	const struct sparse_vector *y, int compute)
@@ -71,12 +81,7 @@ CALL(cusparseSpMV, struct sparse_handle *h, int op, const void *alpha, struct sp
 
 	(void)alg; /* one loop is all algorithms */
 	(void)buffer;
-	if (status)
-		return status;
-	return sparse_submit(h, spmv_run,
-		&(struct spmv){*a, *x, *y, *y, sparse_scalar(h, alpha, compute),
-			sparse_scalar(h, beta, compute), op},
-		sizeof(struct spmv), NULL);
+	return status ? status : sparse_product_vector(h, op, alpha, a, x, beta, y, compute);
 }
 
 CALL(cusparseSpMV_bufferSize, struct sparse_handle *h, int op, const void *alpha,
@@ -157,6 +162,16 @@ static void spmm_run(struct sparse_task *task, void *arguments)
 		spmm_batch(task, s, batch, alpha, beta);
 }
 
+int sparse_product_matrix(struct sparse_handle *h, int op_a, int op_b, const void *alpha,
+	const struct sparse_matrix *a, const struct sparse_dense *b, const void *beta,
+	const struct sparse_dense *c, int compute)
+{
+	return sparse_submit(h, spmm_run,
+		&(struct spmm){*a, *b, *c, sparse_scalar(h, alpha, compute),
+			sparse_scalar(h, beta, compute), op_a, op_b, c->batches},
+		sizeof(struct spmm), NULL);
+}
+
 static int spmm_check(struct sparse_handle *h, int op_a, int op_b, const void *alpha,
 	const struct sparse_matrix *a, const struct sparse_dense *b, const void *beta,
 	const struct sparse_dense *c, int compute)
@@ -190,12 +205,8 @@ CALL(cusparseSpMM, struct sparse_handle *h, int op_a, int op_b, const void *alph
 
 	(void)alg;
 	(void)buffer;
-	if (status)
-		return status;
-	return sparse_submit(h, spmm_run,
-		&(struct spmm){*a, *b, *c, sparse_scalar(h, alpha, compute),
-			sparse_scalar(h, beta, compute), op_a, op_b, c->batches},
-		sizeof(struct spmm), NULL);
+	return status ? status
+		      : sparse_product_matrix(h, op_a, op_b, alpha, a, b, beta, c, compute);
 }
 
 CALL(cusparseSpMM_bufferSize, struct sparse_handle *h, int op_a, int op_b, const void *alpha,

@@ -358,6 +358,70 @@ static inline struct matrix sparse_of(cusparseFormat_t format, cudaDataType t, c
 	return m;
 }
 
+/* CSR or, by rows of square blocks, BSR for the functions of one type each, with 32-bit
+ * indices. */
+struct arrays {
+	int *offsets, *indices; /* of the device */
+	void *values;
+	int nnz; /* of BSR: blocks */
+	cusparseMatDescr_t descr;
+};
+
+static inline bool any_in_block(const number *a, int cols, int row, int col, int block)
+{
+	for (int i = 0; i < block; i++)
+		for (int j = 0; j < block; j++)
+			if (a[(row * block + i) * cols + col * block + j] != 0)
+				return true;
+	return false;
+}
+
+/* Of a row-major matrix; `block` divides its sizes, and is 1 for CSR. */
+static inline struct arrays arrays_of(cudaDataType t, const number *a, int rows, int cols,
+	int block, cusparseDirection_t dir, cusparseIndexBase_t base)
+{
+	struct arrays m = {0};
+	int lines = rows / block, size = block * block;
+	int *offsets = host((size_t)(lines + 1) * 4),
+	    *indices = host((size_t)(rows * cols) * 4);
+	number *values = host((size_t)(rows * cols) * sizeof(*values));
+
+	for (int i = 0; i < lines; i++) {
+		offsets[i] = m.nnz + (int)base;
+		for (int j = 0; j < cols / block; j++) {
+			if (!any_in_block(a, cols, i, j, block))
+				continue;
+			for (int k = 0; k < size; k++)
+				values[m.nnz * size +
+					(dir == CUSPARSE_DIRECTION_ROW
+							? k
+							: k % block * block + k / block)] =
+					a[(i * block + k / block) * cols + j * block +
+						k % block];
+			indices[m.nnz++] = j + (int)base;
+		}
+	}
+	offsets[lines] = m.nnz + (int)base;
+	m.offsets = put_bytes(offsets, (size_t)(lines + 1) * 4);
+	m.indices = put_bytes(indices, (size_t)m.nnz * 4);
+	m.values = put(t, values, m.nnz * size);
+	SPARSE(cusparseCreateMatDescr(&m.descr));
+	SPARSE(cusparseSetMatIndexBase(m.descr, base));
+	free(offsets);
+	free(indices);
+	free(values);
+	return m;
+}
+
+static inline void arrays_free(struct arrays *m)
+{
+	CUDA(cuCtxSynchronize());
+	SPARSE(cusparseDestroyMatDescr(m->descr));
+	release(m->offsets);
+	release(m->indices);
+	release(m->values);
+}
+
 static inline void matrix_free(struct matrix *m)
 {
 	CUDA(cuCtxSynchronize());
