@@ -92,7 +92,7 @@ $(OBJ)/%.o: %.c | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-dist: all programs cublas-programs cublaslt-programs cudnn-programs cufft-programs curand-programs cusolver-programs bench-programs $(STACK_GPU) $(DIFFERENTIAL_TRACE) ## binaries, libraries and programs under .dist/, for a machine without ours
+dist: all programs cublas-programs cublaslt-programs cudnn-programs cufft-programs curand-programs cusolver-programs cusparse-programs bench-programs $(STACK_GPU) $(DIFFERENTIAL_TRACE) ## binaries, libraries and programs under .dist/, for a machine without ours
 	$(Q)tools/dist.sh $(BUILD) .dist $(CACHE)
 
 install: all ## into DESTDIR/PREFIX

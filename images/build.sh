@@ -119,19 +119,21 @@ rootfs_gpu-agent() { # [IMAGE]
 	chmod 1777 "$r/var/cache/vcuda" "$r/run/vcuda"
 }
 
-# With CUDA's libraries, NVIDIA's own, for programs that call them: 2 GiB.  cuDNN compiles some of its
+# With CUDA's libraries, NVIDIA's own, for programs that call them: 3 GiB.  cuDNN compiles some of its
 # kernels where they run: nvrtc, and for 9.28 nvJitLink and a runtime of CUDA's, are opened by it.
 rootfs_gpu-agent-cuda12() {
 	rootfs_gpu-agent gpu-agent-cuda12
 	cuda_libraries gpu-agent-cuda12 nvidia-cublas-cu12==12.9.1.4 nvidia-cudnn-cu12==9.10.2.21 \
 		nvidia-cuda-nvrtc-cu12==12.9.86 nvidia-curand-cu12==10.3.10.19 \
-		nvidia-cufft-cu12==11.4.1.4 nvidia-nvjitlink-cu12==12.9.86
+		nvidia-cufft-cu12==11.4.1.4 nvidia-cusolver-cu12==11.7.5.82 \
+		nvidia-cusparse-cu12==12.5.10.65 nvidia-nvjitlink-cu12==12.9.86
 }
 rootfs_gpu-agent-cuda13() {
 	rootfs_gpu-agent gpu-agent-cuda13
 	cuda_libraries gpu-agent-cuda13 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.28.0.42 \
 		nvidia-cuda-nvrtc==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-runtime==13.0.96 \
-		nvidia-curand==10.4.0.35 nvidia-cufft==12.0.0.61
+		nvidia-curand==10.4.0.35 nvidia-cufft==12.0.0.61 nvidia-cusolver==12.0.4.66 \
+		nvidia-cusparse==12.6.3.3
 }
 
 cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their licences
@@ -148,9 +150,9 @@ cuda_libraries() { # IMAGE PACKAGE...: into /opt/vcuda/cuda/lib, with their lice
 		cp "$(find "$package" -iname 'license*' -type f | sort | head -n 1)" \
 			"$documents/$name-$version.LICENSE"
 		printf '%s %s %s' "$name" "$version" "$name-$version.LICENSE"
-		# Not NVBLAS and not nvrtc's second form, which nothing here opens.
+		# Not NVBLAS, cuSOLVERMg and nvrtc's second form, which nothing here opens.
 		sed 's/,.*//' "$package/RECORD" | grep -E '/lib[^/]*\.so[^/]*$' |
-			grep -vE '/libnvblas|\.alt\.so' | sort | while read -r library; do
+			grep -vE '/libnvblas|/libcusolverMg|\.alt\.so' | sort | while read -r library; do
 			mv "$work/$library" "$folder/"
 			printf ' %s' "${library##*/}"
 		done

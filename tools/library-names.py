@@ -25,7 +25,6 @@ import zlib
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(TOP, "protocol", "api")
 LISTS = {  # family: (library, what its names look like, packages)
-    "cusparse": ("libcusparse", "cusparse", ("nvidia-cusparse-cu12", "nvidia-cusparse")),
     "cusparselt": ("libcusparseLt", "cusparseLt", ("nvidia-cusparselt-cu12",
                                                    "nvidia-cusparselt-cu13")),
     "cusolver": ("libcusolver", "cu|pegasus", ("nvidia-cusolver-cu12", "nvidia-cusolver")),

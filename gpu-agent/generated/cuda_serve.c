@@ -17,6 +17,7 @@
 #include "gpu-agent/generated/cufft_library.h"
 #include "gpu-agent/generated/curand_library.h"
 #include "gpu-agent/generated/cusolver_library.h"
+#include "gpu-agent/generated/cusparse_library.h"
 #include "gpu-agent/generated/serve_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -867,6 +868,9 @@ static const struct serve_entry entries[] = {
 	 serve_vcudaMirrorFetch, "vcudaMirrorFetch"},
 	{OP_vcudaMirrorWait, sizeof(struct wire_vcudaMirrorWait), 0,
 	 SERVE_CALL | SERVE_NO_CONTEXT | SERVE_ASIDE, serve_vcudaMirrorWait, "vcudaMirrorWait"},
+	{OP_vcudaCusparseObjectClose, sizeof(struct wire_vcudaCusparseObjectClose), 0,
+	 SERVE_POST | SERVE_CALL | SERVE_SLOW, serve_vcudaCusparseObjectClose,
+	 "vcudaCusparseObjectClose"},
 	{OP_cuCtxSetLimit, sizeof(struct wire_cuCtxSetLimit), 0,
 	 SERVE_POST | SERVE_CALL | SERVE_SLOW | SERVE_WAITS, run_cuCtxSetLimit,
 	 "cuCtxSetLimit"},
@@ -981,6 +985,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return curand_serve_find(op);
 	if (op >= 2700 && op <= 3199)
 		return cusolver_serve_find(op);
+	if (op >= 3200 && op <= 3799)
+		return cusparse_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -98,6 +98,7 @@ CUresult serve_vcudaMirrorUnmap(struct worker *w, struct request *r);
 CUresult serve_vcudaMirrorWrite(struct worker *w, struct request *r);
 CUresult serve_vcudaMirrorFetch(struct worker *w, struct request *r);
 CUresult serve_vcudaMirrorWait(struct worker *w, struct request *r);
+CUresult serve_vcudaCusparseObjectClose(struct worker *w, struct request *r);
 CUresult serve_cuMemGetInfo_v2(struct worker *w, struct request *r);
 CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r);
 CUresult serve_cuStreamBatchMemOp_v2(struct worker *w, struct request *r);

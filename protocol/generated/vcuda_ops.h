@@ -97,6 +97,7 @@ enum vcuda_op {
 	OP_vcudaMirrorWrite = 202,
 	OP_vcudaMirrorFetch = 203,
 	OP_vcudaMirrorWait = 204,
+	OP_vcudaCusparseObjectClose = 205,
 };
 
 #endif

@@ -997,4 +997,10 @@ struct wire_vcudaMirrorWait {
 };
 _Static_assert(sizeof(struct wire_vcudaMirrorWait) == 16, "");
 
+/* post 205 */
+struct wire_vcudaCusparseObjectClose {
+	uint64_t object; /* KIND_cusparseObject, not valid after this */
+};
+_Static_assert(sizeof(struct wire_vcudaCusparseObjectClose) == 8, "");
+
 #endif

@@ -12,7 +12,7 @@ from .errors import ApiError
 
 VERBS = ("local", "cached", "post", "learned", "call", "both", "refused")
 MARKS = ("in", "out", "out?", "inout", "str", "new", "gone", "device", "host", "workspace",
-         "scalar", "result", "info", "each", "ints", "perf", "fills", "varying",
+         "scalar", "result", "info", "each", "ints", "perf", "fills", "varying", "stays", "sized",
          "aligned", "value")
 OPTIONS = ("payload", "hand", "ptsz", "ptds", "early", "lasting", "current", "forgets", "same", "since", "abi",
            "keeps", "tells", "asks", "null_too", "on_host", "sets_stream", "gets_stream",
@@ -184,7 +184,7 @@ def closing(text, at):
 
 def parse_param(text, number):
     mark, size = "", ""
-    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying|aligned|value|workspace)\b(?!\s*[,)])", text)
+    match = re.match(r"out\?|(in|out|inout|str|new|gone|device|host|scalar|result|info|each|ints|perf|fills|varying|aligned|value|workspace|stays|sized)\b(?!\s*[,)])", text)
     if match and match.group(0) in MARKS:
         mark = match.group(0)
         text = text[match.end():].strip()

@@ -9,6 +9,8 @@ from .api import ApiError, split_top
 # How a number travels: representation -> the word that names it in library_put_… and library_get_….
 NUMBERS = {"i32": "int", "u32": "int", "enum": "int", "i64": "long", "u64": "long",
            "f32": "float", "f64": "double"}
+# Numbers of the answer that a parameter takes.
+OUTS = {"out": 1, "out?": 1, "inout": 1, "sized": 1, "result": 2}
 
 
 def descriptor_kind(api, param):
@@ -37,6 +39,11 @@ def number(api, entry, param):
     return NUMBERS[kind.wire]
 
 
+def flagged(param, kind):
+    """The kind of a descriptor, with what its mark says of it."""
+    return {"stays": f"{kind} | LIBRARY_STAYS", "sized": f"{kind} | LIBRARY_SIZED"}.get(param.mark, kind)
+
+
 def is_stream(api, param):
     kind = api.types.get(param.base)
     return kind and kind.wire == "stream" and not param.stars
@@ -48,7 +55,11 @@ def put_of(api, entry, p):
     if p.mark == "each":
         return ["put_each", n, p.size, kind]
     if kind:
-        return ["put_descriptor", n, kind]
+        return ["put_descriptor", n, flagged(p, kind)]
+    if p.mark == "result":
+        return ["put_result", n, p.size]
+    if p.mark == "inout":
+        return ["put_inout", n, f"sizeof(*{n})"]
     if p.mark in ("aligned", "device", "value"):
         more = [f"sizeof(*{n})"] if p.mark == "value" else [p.size or "NULL"] if p.mark == "aligned" else []
         return [f"put_{p.mark}", n] + more
@@ -94,13 +105,15 @@ def get_of(api, entry, p):
     if p.mark == "each":
         return f"const {p.base} *", f"(const {p.base} *)", "each", [p.size, kind]
     if kind:
-        return p.base + " ", "", "descriptor", [kind]
+        return p.base + " ", "", "descriptor", [flagged(p, kind)]
+    if p.mark == "inout":
+        return f"{p.base} *", "", "inout", []
     if p.mark == "value":
         return f"const {p.base} *", "", p.mark, [f"sizeof({p.base})"]
     if p.mark == "scalar" and "," in p.size:
         _, place, *beside = split_top(p.size)
         return "void *", "", "placed", [place.replace("mode", "f->mode"), "true" if beside else "false"]
-    if p.mark in ("aligned", "device", "scalar"):
+    if p.mark in ("aligned", "device", "scalar", "result"):
         return ("int *" if p.base in ("int", "int32_t") else "void *"), "", p.mark, []
     if p.mark in ("out", "out?"):
         return f"{p.base} *", "", "out", []
@@ -174,7 +187,13 @@ def outs(api, entry):
         return "LIBRARY_OUTS"
     if not has_sizes(api, entry):
         return str(fixed.layout(api, entry).outs)
-    return str(sum(p.mark in ("out", "out?") for p in entry.params))
+    return str(sum(OUTS.get(p.mark, 0) for p in entry.params))
+
+
+def served(entry):
+    """How it is served: what is asked once is posted from then on where it leaves something in a descriptor."""
+    left = entry.verb == "cached" and any(p.mark == "stays" for p in entry.params)
+    return "post" if left else entry.verb
 
 
 def row(api, entry, run):
@@ -183,7 +202,7 @@ def row(api, entry, run):
     side = library.side_of(entry)
     if side != entry.family:
         return text.row("\tITEMS_OF", side, entry.name, entry.verb, run, outs(api, entry)) + ",\n"
-    return text.row("\tLIST" if element else "\tITEMS", entry.name, entry.verb, run,
+    return text.row("\tLIST" if element else "\tITEMS", entry.name, served(entry), run,
                     element or outs(api, entry)) + ",\n"
 
 

@@ -362,7 +362,7 @@ def glue(api, family):
     out += "\t.set_word = set_word,\n\t.get_word = get_word,\n" if state else ""
     out += "\t.version = version,\n" if one.told else ""
     out += f"\t.numbered = {one.numbered},\n" if one.numbered else ""
-    out += hooks(one, "", ("kind_of",)) + hooks(one, "_numbered", ("element",))
+    out += hooks(one, "", ("kind_of", "ended")) + hooks(one, "_numbered", ("element",))
     out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
     out += "};\n\n" + other_sides(api, family)
     if one.form == "content" or not gone:

@@ -59,6 +59,13 @@ struct library_answer {
 #define LIBRARY_ANSWER(outs) (sizeof(struct library_reply) + 8u * (outs))
 #define LIBRARY_LIST_FROM LIBRARY_ANSWER(1) /* an answer with a list has one number */
 
+/* With the kind of a descriptor that is put or got: what the call leaves in it stays for later
+ * calls; the same, and how many elements it has then comes back. The item itself has the kind
+ * alone. */
+#define LIBRARY_STAYS 0x10000u
+#define LIBRARY_SIZED 0x30000u
+#define LIBRARY_KIND 0xffffu
+
 /* Where a scalar lies whose descriptor has a pointer mode; its item has two words. */
 enum library_place {
 	LIBRARY_NOWHERE, /* it is not looked at */

@@ -128,7 +128,7 @@ def value(name, field, kind, comment):
         return 4
     if lower == "major":
         return 9 if "cudnn" in name.lower() else 10 if name.startswith("curand") else \
-            12 if name.startswith("cusolver") else 13
+            12 if name.startswith(("cusolver", "cusparse")) else 13
     if lower == "count" or lower.endswith("_bytes"):
         return 0
     return 1
@@ -237,6 +237,8 @@ def before(name):
         out += say("curandCreateGenerator", {"major": 10, "rng_type": 101}, kind=CALL)
     if name.startswith("cusolver") and name != "cusolverDnCreate":
         out += say("cusolverDnCreate", {"major": 12}, kind=CALL)
+    if name.startswith("cusparse") and name != "cusparseCreate":
+        out += say("cusparseCreate", {"major": 12}, kind=CALL)
     if (name.startswith("cudnn") and name != "cudnnCreate") or "Cudnn" in name:
         out += say("cudnnCreate", {"major": 9}, kind=CALL)
     return out
@@ -255,6 +257,7 @@ def payload_of(name, flags):
 
 def library_state(name):
     one, first = ("curandGenerator", 101) if name.startswith("curand") else \
+        ("cusparseHandle", 0) if name.startswith("cusparse") else \
         ("cudnnHandle" if name.startswith("cudnn") else "cusolverDnHandle" if
          name.startswith("cusolver") else "cublasHandle", 0)
     return struct.pack("<QQIIII", handle(one), handle("CUstream"), first, 0, 0, 0)

@@ -236,6 +236,23 @@ def solver(description, cache):
     return out
 
 
+def sparse(description, cache):
+    """Differences between cusparse.api and cusparse.h: one name for all, of which the newest library has most."""
+    out, ours = [], {e.name: e for e in description.of("cusparse")}
+    for version in ("12.5", "12.9"):
+        folder = os.path.join(cache, f"cusparse-{version}")
+        text = header.raw(os.path.join(folder, "cusparse.h"))
+        text = re.sub(r"\bCUSPARSEAPI\b|\bCUSPARSE_DEPRECATED\w*(\([^)]*\))?", " ", text)
+        theirs = header.prototypes(text, "cusparse")
+        with open(os.path.join(folder, "names"), encoding="utf-8") as file:
+            exported = set(file.read().split())
+        known = set(ours) if version == "12.9" else set(ours) & exported
+        out += names(known, exported, f"libcusparse.so.{version}")
+        out += prototypes({n: e for n, e in ours.items() if n in theirs and not e.has("opaque")},
+                          theirs, f"cusparse.h {version}")
+    return out
+
+
 def cublas_constants(cache, ours, theirs):
     return constants.differences(
         [os.path.join(generate.HERE, "libraries", ours)],
@@ -263,6 +280,11 @@ def libraries(description, cache):
             [os.path.join(generate.HERE, "libraries", "cusolver.h")],
             {f"cusolver_common.h {major}": [os.path.join(cache, f"cusolver-{major}", "cusolver_common.h")]
              for major in (11, 12)}, skip=r"CUSOLVER_(ITEM|SET)_"),
+        "cusparse.api against cusparse.h and libcusparse": lambda: sparse(description, cache),
+        "cusparse.h against NVIDIA's": lambda: constants.differences(
+            [os.path.join(generate.HERE, "libraries", "cusparse.h")],
+            {f"cusparse.h {version}": [os.path.join(cache, f"cusparse-{version}", "cusparse.h")]
+             for version in ("12.5", "12.9")}, skip=r"CUSPARSE_(ITEM_|ATTRIBUTES|PLACES|SPMAT_STORAGE|SPMAT_SYMMETRY)"),
         "curand.api against curand.h and libcurand": lambda: rand(description, cache),
         "curand.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "curand.h")],

@@ -10,8 +10,6 @@
 struct cufile_error {
 	int error, cuda;
 };
-int cusparseCreate(void **handle);
-const char *cusparseGetErrorString(int status);
 int cusparseLtInit(void *handle);
 int cusolverMgCreate(void **handle);
 int ncclGetVersion(int *version);
@@ -39,11 +37,8 @@ int main(void)
 	int number = 0;
 
 	/* With more calls than one, each library is named once. */
-	check("cusparseCreate", cusparseCreate(&handle), 10);
-	check("cusparseCreate again", cusparseCreate(&handle), 10);
-	check("cusparseGetErrorString names it",
-		!!strstr(cusparseGetErrorString(10), "libcusparse.so.12"), 1);
 	check("cusparseLtInit", cusparseLtInit(&handle), 10);
+	check("cusparseLtInit again", cusparseLtInit(&handle), 10);
 	check("cusolverMgCreate", cusolverMgCreate(&handle), 9);
 	check("ncclGetVersion", ncclGetVersion(&number), 0);
 	check("the version of NCCL", number > 22000, 1);

@@ -46,6 +46,8 @@ void library_begin(struct library_items *items, const struct library_front *fron
 	}
 	items->stream = items->handle->stream;
 	items->body.state = items->handle->state;
+	if (front->pointer_mode != LIBRARY_NO_WORD)
+		items->mode = (int32_t)items->body.state.word[front->pointer_mode];
 }
 
 void *library_full(struct library_items *items, const char *text)
@@ -199,6 +201,35 @@ void library_out_maybe(struct library_items *items, void *to, size_t bytes)
 	library_out(items, to ? to : &nowhere, to ? bytes : 0);
 }
 
+void library_put_result(struct library_items *items, void *to, uint32_t bytes)
+{
+	bool host = items->mode == LIBRARY_POINTERS_HOST;
+
+	if (!to || !bytes || bytes > 16) {
+		library_invalid(items, "nowhere to put the result");
+		return;
+	}
+	library_put_address(items, host ? 0 : (uint64_t)(uintptr_t)to);
+	if (!host)
+		return;
+	items->verb = LIBRARY_CALL;
+	library_out(items, to, bytes < 8 ? bytes : 8);
+	library_out(items, (char *)to + 8, bytes < 8 ? 0 : bytes - 8);
+}
+
+void library_put_inout(struct library_items *items, void *value, uint32_t bytes)
+{
+	uint64_t *at = library_varying(items, sizeof(*at));
+
+	if (!value)
+		library_invalid(items, "no number to read and write");
+	if (items->status || !at)
+		return;
+	*at = 0;
+	memcpy(at, value, bytes);
+	library_out(items, value, bytes);
+}
+
 void library_list(struct library_items *items, void *to, int64_t count, uint32_t each)
 {
 	if (items->status)
@@ -222,6 +253,21 @@ static uint32_t library_close(struct library_items *items)
 	memmove((unsigned char *)&items->body + at, items->varying, items->varying_bytes);
 	items->body.key_words = (uint16_t)items->key_words;
 	return at + items->varying_bytes;
+}
+
+/* What the call leaves in a descriptor it has to leave there each time, also where its answer
+ * was known. */
+static void library_again(struct library_items *items, struct front_frame *frame)
+{
+	CUresult status;
+
+	frame->call = FRONT_COUNTED;
+	frame->cached = false;
+	frame->post = true;
+	frame->reply = NULL;
+	status = vcuda_front_send(frame);
+	if (status)
+		library_fault(items, front_status(items->front, status), NULL);
 }
 
 int library_exchange(struct library_items *items, void *answer, size_t bytes)
@@ -255,6 +301,8 @@ int library_exchange(struct library_items *items, void *answer, size_t bytes)
 	}
 	memcpy(&first, answer, sizeof(first));
 	items->status = (int)first.status;
+	if (!items->status && items->left && frame.cached)
+		library_again(items, &frame);
 	if (items->status && front->answered)
 		front->answered(items->status);
 	return items->status;

@@ -29,6 +29,7 @@ struct library_items {
 	void *list; /* where a list goes; NULL: there is none */
 	uint32_t listed;
 	uint32_t list_each; /* bytes of an element */
+	bool left; /* something stays in a descriptor: what was asked before is posted again */
 	struct {
 		void *to;
 		size_t bytes;
@@ -86,6 +87,11 @@ void library_put_scalar(struct library_items *items, const void *value, uint32_t
  * is looked at, is a fault unless it may be missing. */
 void library_put_placed(struct library_items *items, const void *value, uint32_t bytes,
 	enum library_place place, bool maybe);
+/* `bytes` <= 16 that come back, or the device address where the library puts them, as the
+ * handle's pointer mode says. To the host they are waited for. */
+void library_put_result(struct library_items *items, void *to, uint32_t bytes);
+/* `bytes` <= 8 on the host that are read and written. */
+void library_put_inout(struct library_items *items, void *value, uint32_t bytes);
 /* The fault of arguments that do not go together. */
 void library_mismatch(struct library_items *items);
 /* `bytes` > 0 from the host, padded to 8, that are not part of what is learned. */

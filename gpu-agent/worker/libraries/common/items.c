@@ -321,6 +321,30 @@ void *library_get_out(struct library_frame *f)
 	return &f->answer->out[f->outs++];
 }
 
+void *library_get_result(struct library_frame *f)
+{
+	const uint64_t *at = library_get_bytes(f, 8);
+	void *to;
+
+	if (!at)
+		return NULL;
+	if (f->mode == LIBRARY_POINTERS_DEVICE)
+		return (void *)(uintptr_t)worker_range(f->w, f->r, at[0], 1);
+	to = library_get_out(f);
+	library_get_out(f); /* it has 16 bytes at most */
+	return to;
+}
+
+void *library_get_inout(struct library_frame *f)
+{
+	const uint64_t *at = library_get_bytes(f, 8);
+	uint64_t *to = library_get_out(f);
+
+	if (at && to)
+		*to = *at;
+	return to;
+}
+
 void *library_get_list(struct library_frame *f, int64_t count, uint32_t each)
 {
 	if (count <= 0 || count > LIST_ROOM || each > LIBRARY_LIST_BYTES) {
@@ -394,6 +418,8 @@ CUresult library_serve(struct worker *w, struct request *r, const struct library
 
 	memcpy(&f.function, (const char *)f.library + run->function, sizeof(f.function));
 	status = run->run(&f);
+	if (of->ended)
+		of->ended(&f, status);
 	status = f.stopped ? f.status : of->numbered ? of->numbered(f.library, status) : status;
 	while (each_used)
 		free(each_room[--each_used]);

@@ -84,6 +84,10 @@ void *library_get_result_at(
 /* Where the library writes `count` elements: the address at[i], or memory of the worker. */
 void *library_get_filled(
 	struct library_frame *f, const uint64_t *at, uint32_t i, uint64_t count, size_t each);
+/* Where a result goes: home, or to the address, as the handle's pointer mode says. */
+void *library_get_result(struct library_frame *f);
+/* A number that is read and written; it goes home. */
+void *library_get_inout(struct library_frame *f);
 /* An address whose alignment is part of the key. */
 void *library_get_aligned(struct library_frame *f);
 /* An object of so many bytes, a multiple of 4, or NULL. */

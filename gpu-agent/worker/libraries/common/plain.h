@@ -40,6 +40,8 @@ struct plain_library {
 	/* Of calls that travel as items (items.h); NULL: there is nothing of the kind. */
 	void *(*descriptor)(struct library_frame *f, uint32_t kind);
 	void (*element)(const void *functions, void *element); /* its status is numbered */
+	/* The call was made, with that status, or stopped; NULL: nobody asks. */
+	void (*ended)(struct library_frame *f, int status);
 };
 
 /* Of a context that is gone, it went with it. */
