@@ -33,10 +33,11 @@
 #include "protocol/wire/open.h"
 #include "transport/transport.h"
 
-/* A window a device: 1 TiB from WINDOW_BASE on. Above ASan's shadow, below where Linux maps
- * libraries and stacks; both worker and app can have it (DESIGN 4). */
+/* A window a device: 2 TiB from WINDOW_BASE on, or less where that cannot be had: programs
+ * reserve 1 TiB of addresses at once. Above ASan's shadow, below where Linux maps libraries and
+ * stacks; both worker and app can have it (DESIGN 4). */
 #define WINDOW_BASE 0x200000000000ull
-#define WINDOW_BYTES (1ull << 40)
+#define WINDOW_BYTES (1ull << 41)
 
 #define RECEIVE_BYTES (256u * 1024)
 #define SEND_BYTES (512u * 1024) /* headers and bodies on their way out */

@@ -214,6 +214,36 @@ static void too_much(driver &d)
 	}
 }
 
+/* Addresses alone: as much as no device has, as aligned as asked, not readable, and unmapping
+ * where nothing is mapped is no mistake. */
+static void addresses_alone(const driver &d)
+{
+	const size_t much = (size_t)1 << 40, aligned = (size_t)64 << 20;
+	unsigned long long flags = 7;
+	CUmemGenericAllocationHandle memory;
+	CUdeviceptr at, other;
+
+	DRIVER(d.p_cuMemAddressReserve(&at, much, 0, 0, 0));
+	CHECK(d.p_cuMemGetAccess(&flags, &d.access.location, at) == CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(flags, 0ull);
+	DRIVER(d.p_cuMemUnmap(at + d.granule, d.granule));
+	DRIVER(d.p_cuMemAddressReserve(&other, aligned, aligned, 0, 0));
+	CHECK_EQ(other % aligned, (CUdeviceptr)0);
+	/* A place that is taken is a wish that is not granted. */
+	DRIVER(d.p_cuMemAddressFree(other, aligned));
+	DRIVER(d.p_cuMemAddressReserve(&other, d.granule, 0, at, 0));
+	CHECK(other < at || other >= at + much);
+	DRIVER(d.p_cuMemCreate(&memory, d.granule, &d.prop, 0));
+	DRIVER(d.p_cuMemMap(other, d.granule, 0, memory, 0));
+	DRIVER(d.p_cuMemSetAccess(other, d.granule, &d.access, 1));
+	DRIVER(d.p_cuMemGetAccess(&flags, &d.access.location, other));
+	CHECK_EQ(flags, (unsigned long long)CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	DRIVER(d.p_cuMemUnmap(other, d.granule));
+	DRIVER(d.p_cuMemRelease(memory));
+	DRIVER(d.p_cuMemAddressFree(other, d.granule));
+	DRIVER(d.p_cuMemAddressFree(at, much));
+}
+
 int main()
 {
 	CUDA(cudaFree(0));
@@ -223,6 +253,7 @@ int main()
 	expandable(d, 10);
 	places(d);
 	too_much(d);
+	addresses_alone(d);
 	expandable(d, 1);
 	CUDA(cudaFree(d.wrong));
 	CUDA(cudaDeviceSynchronize());

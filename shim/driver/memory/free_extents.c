@@ -66,6 +66,26 @@ uint64_t free_extents_get(struct free_extents *h, uint64_t count)
 	return FREE_EXTENTS_NONE;
 }
 
+uint64_t free_extents_find(const struct free_extents *h, uint64_t count, uint64_t wanted,
+	uint64_t base, uint64_t alignment)
+{
+	uint64_t found = FREE_EXTENTS_NONE;
+
+	for (size_t i = 0; i < h->count; i++) {
+		const struct free_extent *e = &h->list[i];
+		uint64_t first =
+			(base + e->first + alignment - 1) / alignment * alignment - base;
+
+		if (wanted - e->first < e->count && e->count - (wanted - e->first) >= count &&
+			!((base + wanted) % alignment))
+			return wanted;
+		if (found == FREE_EXTENTS_NONE && first - e->first < e->count &&
+			e->count - (first - e->first) >= count)
+			found = first;
+	}
+	return found;
+}
+
 bool free_extents_get_at(struct free_extents *h, uint64_t first, uint64_t count)
 {
 	for (size_t i = 0; i < h->count; i++) {

@@ -27,6 +27,10 @@ struct free_extents {
 bool free_extents_put(struct free_extents *free_extents, uint64_t first, uint64_t count);
 /* The first range of COUNT that fits, taken; FREE_EXTENTS_NONE: none. */
 uint64_t free_extents_get(struct free_extents *free_extents, uint64_t count);
+/* Where COUNT are free, not taken: at WANTED if that can be had, else the first place where
+ * BASE + it is a multiple of ALIGNMENT, not 0; FREE_EXTENTS_NONE: nowhere. */
+uint64_t free_extents_find(const struct free_extents *free_extents, uint64_t count,
+	uint64_t wanted, uint64_t base, uint64_t alignment);
 /* Takes exactly that range. False: it is not free. */
 bool free_extents_get_at(struct free_extents *free_extents, uint64_t first, uint64_t count);
 

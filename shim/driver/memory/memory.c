@@ -286,7 +286,8 @@ void memory_reset(int device, uint64_t kept)
 
 /* ---- for vmm.c ---- */
 
-CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address)
+CUresult memory_reserve(
+	int device, size_t bytes, size_t alignment, CUdeviceptr wanted, CUdeviceptr *address)
 {
 	struct window *w = &heap.windows[device];
 	struct block *block;
@@ -297,10 +298,15 @@ CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdevicept
 	status = CUDA_ERROR_INVALID_VALUE;
 	if (bytes && !(bytes % w->granularity)) {
 		bool hinted = heap_window(wanted) == w && !(wanted % w->granularity);
-
-		block = heap_block_new(w, BLOCK_RESERVED, bytes,
+		uint64_t first = free_extents_find(&w->free, bytes / w->granularity,
 			hinted ? (wanted - w->base) / w->granularity : FREE_EXTENTS_NONE,
-			&status);
+			w->base / w->granularity,
+			alignment > w->granularity ? alignment / w->granularity : 1);
+
+		status = CUDA_ERROR_OUT_OF_MEMORY;
+		block = first == FREE_EXTENTS_NONE
+				? NULL
+				: heap_block_new(w, BLOCK_RESERVED, bytes, first, &status);
 		if (block) {
 			*address = block->base;
 			block->bytes = bytes;

@@ -58,7 +58,8 @@ void memory_reset(int device, uint64_t kept);
 CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdeviceptr *address);
 
 /* --- for the VMM interface (vmm.c) --- */
-CUresult memory_reserve(int device, size_t bytes, CUdeviceptr wanted, CUdeviceptr *address);
+CUresult memory_reserve(
+	int device, size_t bytes, size_t alignment, CUdeviceptr wanted, CUdeviceptr *address);
 CUresult memory_unreserve(CUdeviceptr address, size_t bytes);
 /* Counts BYTES against the lease (OUT_OF_MEMORY) until memory_unlease. */
 CUresult memory_lease(int device, size_t bytes);

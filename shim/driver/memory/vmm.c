@@ -35,6 +35,7 @@ struct vmm_mapping {
 	CUdeviceptr base;
 	size_t size;
 	struct vmm_memory *memory;
+	bool accessible; /* the app has said so; the worker's mapping is anyway */
 };
 
 static struct {
@@ -172,19 +173,14 @@ CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignmen
 {
 	struct context *context = context_current();
 	int device = context ? context->device : 0;
-	struct memory_range taken;
-	CUresult status;
 
 	if (!ptr || flags || alignment & (alignment - 1) || !size ||
 		size % devices.at[device].open.granularity ||
-		addr % devices.at[device].open.granularity || memory_find(addr, &taken))
+		addr % devices.at[device].open.granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (alignment > devices.at[device].open.granularity)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	/* The window decides which device's memory fits there: the current one's. */
 	memory_in_window(addr, &device);
-	status = memory_reserve(device, size, addr, ptr);
-	return status;
+	return memory_reserve(device, size, alignment, addr, ptr);
 }
 
 CUresult hand_cuMemAddressFree(CUdeviceptr ptr, size_t size)
@@ -358,7 +354,7 @@ static CUresult map(CUdeviceptr ptr, size_t size, struct vmm_memory *m, size_t i
 	struct wire_vcudaVmmMap *body;
 	CUresult status;
 
-	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m}))
+	if (!mapping_insert(i, &(struct vmm_mapping){ptr, size, m, false}))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->mappings++;
 	body = shim_begin(&call, OP_vcudaVmmMap, sizeof(*body));
@@ -377,6 +373,8 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	CUresult status;
 	size_t i;
 
+	if (!flags && offset && memory_of(handle))
+		return CUDA_ERROR_NOT_SUPPORTED; /* as natively, wherever it is to be */
 	if (flags || !size || ptr + size < ptr || !memory_find(ptr, &range) ||
 		!range.reserved || ptr + size > range.base + range.bytes ||
 		(ptr | size) % devices.at[range.device].open.granularity)
@@ -390,26 +388,30 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	else if (range.device != m->device)
 		status = CUDA_ERROR_NOT_SUPPORTED; /* another device's window */
 	else if (offset)
-		status = CUDA_ERROR_NOT_SUPPORTED; /* as natively */
+		status = CUDA_ERROR_INVALID_VALUE;
 	else
 		status = map(ptr, size, m, i);
 	pthread_mutex_unlock(&vmm.lock);
 	return status;
 }
 
-/* One or more whole mappings. */
+/* One or more whole mappings, or a part of a reservation where nothing is mapped. */
 CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	struct shim_call call;
 	struct wire_vcudaVmmUnmap *body;
+	struct memory_range range;
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 	size_t i, n;
 
-	if (!size || ptr + size < ptr)
+	if (!size || ptr + size < ptr || !memory_find(ptr, &range) || !range.reserved)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
 	i = mapping_from(ptr);
 	n = covering(i, ptr, size, true);
+	if ((i == vmm.mapping_count || vmm.mappings[i].base >= ptr + size) &&
+		ptr + size <= range.base + range.bytes)
+		status = CUDA_SUCCESS;
 	if (n) {
 		body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
 		body->device = device_wire(vmm.mappings[i].memory->device);
@@ -433,39 +435,62 @@ CUresult hand_cuMemSetAccess(
 	CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUresult status = CUDA_SUCCESS;
-	size_t i;
+	size_t i, n;
 
 	if (!desc || !count || !size || ptr + size < ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
 	i = mapping_from(ptr);
-	if (!covering(i, ptr, size, false))
+	n = covering(i, ptr, size, false);
+	if (!n)
 		status = CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 0; !status && k < count; k++)
 		if (desc[k].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 			desc[k].location.id != vmm.mappings[i].memory->device ||
 			desc[k].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			status = CUDA_ERROR_NOT_SUPPORTED;
+	for (size_t k = i; !status && k < i + n; k++)
+		vmm.mappings[k].accessible = true;
 	pthread_mutex_unlock(&vmm.lock);
 	return status;
+}
+
+/* Whether a device, or the host (-1), has been let to the mapping there; false: nothing is
+ * mapped. */
+static bool mapping_access(CUdeviceptr ptr, int device, unsigned long long *flags)
+{
+	size_t i;
+	bool mapped;
+
+	pthread_mutex_lock(&vmm.lock);
+	i = mapping_from(ptr);
+	mapped = i < vmm.mapping_count && vmm.mappings[i].base <= ptr;
+	if (mapped && vmm.mappings[i].accessible && vmm.mappings[i].memory->device == device)
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	pthread_mutex_unlock(&vmm.lock);
+	return mapped;
 }
 
 CUresult hand_cuMemGetAccess(
 	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	struct memory_range range;
+	bool on_host;
 
 	if (!flags || !location || !ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id))
+	on_host = location->type == CU_MEM_LOCATION_TYPE_HOST ||
+		  location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	if (!on_host &&
+		(location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_of(location->id)))
 		return CUDA_ERROR_INVALID_DEVICE;
+	/* Of memory that nobody has set it for NVIDIA's driver answers none. */
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	if (!memory_find(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Of memory that nobody has set it for NVIDIA's driver answers none. */
-	*flags = range.reserved && range.device == location->id
-			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	return CUDA_SUCCESS;
+	return !range.reserved || mapping_access(ptr, on_host ? -1 : location->id, flags)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult hand_cuMemGetAllocationGranularity(size_t *granularity,
