@@ -144,6 +144,7 @@ static CUresult context_reset(struct context *primary)
 	if (status)
 		return status;
 	atomic_store(&primary->live, false);
+	atomic_store(&devices.at[primary->device].primary_flags, 0);
 	atomic_fetch_add(&vcuda_resets, 1);
 	managed_reset(primary->device);
 	kept = array_reset(primary);
@@ -170,13 +171,13 @@ CUresult hand_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	pthread_mutex_lock(&contexts.lock);
 	if (!atomic_load(&primary->retained))
 		status = CUDA_ERROR_INVALID_CONTEXT;
-	else if (atomic_fetch_sub(&primary->retained, 1) == 1)
+	else if (atomic_fetch_sub(&primary->retained, 1) == 1 && atomic_load(&primary->live))
 		status = context_reset(primary);
 	pthread_mutex_unlock(&contexts.lock);
 	return status;
 }
 
-CUresult hand_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+static CUresult primary_reset(CUdevice dev, bool forget)
 {
 	struct device *device = device_of(dev);
 	CUresult status = CUDA_SUCCESS;
@@ -184,10 +185,26 @@ CUresult hand_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&contexts.lock);
-	if (device->primary.handle && atomic_load(&device->primary.live))
+	if (device->primary.handle && atomic_load(&device->primary.live)) {
 		status = context_reset(&device->primary);
+		if (!status && forget)
+			atomic_store(&device->primary.retained, 1);
+	}
 	pthread_mutex_unlock(&contexts.lock);
 	return status;
+}
+
+CUresult hand_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	return primary_reset(dev, true);
+}
+
+/* The runtime front's: as natively, cudaDeviceReset gives back the runtime's reference and
+ * leaves the program's, where the driver's own call leaves one of all. */
+__attribute__((visibility("default"))) CUresult vcuda_primary_reset(CUdevice dev);
+CUresult vcuda_primary_reset(CUdevice dev)
+{
+	return primary_reset(dev, false);
 }
 
 CUresult hand_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
@@ -456,6 +473,15 @@ CUresult hand_cuCtxPopCurrent_v2(CUcontext *pctx)
 	return CUDA_SUCCESS;
 }
 
+/* A context that is used more than once stays, and is not told; that is no error. */
+CUresult context_pop_first(CUcontext *pctx)
+{
+	const struct context *context = thread_self.current;
+
+	return context && atomic_load(&context->retained) > 1 ? CUDA_SUCCESS
+							      : hand_cuCtxPopCurrent_v2(pctx);
+}
+
 CUresult hand_cuCtxSetCurrent(CUcontext ctx)
 {
 	struct context *context = context_of(ctx);
@@ -510,9 +536,10 @@ CUresult hand_cuCtxGetFlags(unsigned int *flags)
 	/* Of one that is no more too. */
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*flags = context->primary ? atomic_load(&devices.at[context->device].primary_flags) |
-					    CU_CTX_MAP_HOST
+	*flags = context->primary ? atomic_load(&devices.at[context->device].primary_flags)
 				  : context->flags;
+	if (context->primary && atomic_load(&context->live))
+		*flags |= CU_CTX_MAP_HOST;
 	return CUDA_SUCCESS;
 }
 

@@ -23,6 +23,7 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev);
 CUresult context_create_first(CUcontext *pctx, unsigned flags, CUdevice dev);
 CUresult context_destroy_first(CUcontext ctx);
 CUresult context_push_first(CUcontext ctx);
+CUresult context_pop_first(CUcontext *pctx);
 CUresult primary_flags_first(CUdevice dev, unsigned flags);
 
 /* N bytes; `async`: the app does not wait for memory that is not pinned. */

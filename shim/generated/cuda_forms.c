@@ -174,6 +174,11 @@ CUresult hand_cuCtxDestroy(CUcontext ctx)
 	return context_destroy_first(ctx);
 }
 
+CUresult hand_cuCtxPopCurrent(CUcontext *pctx)
+{
+	return context_pop_first(pctx);
+}
+
 CUresult hand_cuCtxPushCurrent(CUcontext ctx)
 {
 	return context_push_first(ctx);

@@ -517,6 +517,7 @@ CUresult hand_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, C
 CUresult hand_cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray);
 CUresult hand_cuCtxDestroy(CUcontext ctx);
+CUresult hand_cuCtxPopCurrent(CUcontext *pctx);
 CUresult hand_cuCtxPushCurrent(CUcontext ctx);
 CUresult hand_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 CUresult hand_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,

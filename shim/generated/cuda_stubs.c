@@ -1233,6 +1233,7 @@ ANSWERS(current, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(current, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
 STUB(ready, cuCtxDestroy, hand_cuCtxDestroy, (CUcontext ctx), (ctx));
+STUB(lasting, cuCtxPopCurrent, hand_cuCtxPopCurrent, (CUcontext *pctx), (pctx));
 STUB(lasting, cuCtxPushCurrent, hand_cuCtxPushCurrent, (CUcontext ctx), (ctx));
 STUB(lasting, cuDevicePrimaryCtxSetFlags, hand_cuDevicePrimaryCtxSetFlags, (CUdevice dev,
 	unsigned int flags), (dev, flags));
@@ -2044,7 +2045,6 @@ STUB(ready, cuLinkAddFile, hand_cuLinkAddFile_v2, (CUlinkState state, CUjitInput
 STUB(ready, cuTexRefSetAddress2D_v2, hand_cuTexRefSetAddress2D_v3, (CUtexref hTexRef,
 	const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch), (hTexRef, desc,
 	dptr, Pitch));
-STUB(lasting, cuCtxPopCurrent, hand_cuCtxPopCurrent_v2, (CUcontext *pctx), (pctx));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamDestroy, hand_cuStreamDestroy_v2,
 	(CUstream hStream), (hStream));
 STUB(ready, cuEventDestroy, hand_cuEventDestroy_v2, (CUevent hEvent), (hEvent));

@@ -29,6 +29,8 @@ static struct {
 	pthread_mutex_t lock;
 	/* Contexts retained by us, by ordinal. Written under the lock. */
 	_Atomic(CUcontext) contexts[RUNTIME_DEVICES];
+	/* A primary context has the same handle each time. */
+	_Atomic(CUcontext) known[RUNTIME_DEVICES];
 	/* The device was reset behind a fault: that succeeds, and there is no device for this
 	 * process any more (seen on an H200 with driver 580). */
 	_Atomic bool reset_behind_fault;
@@ -38,6 +40,8 @@ LOCK_RANK(primary, primary.lock, LOCK_PRIMARY);
 /* The driver front counts for both fronts; another driver (the software GPU linked directly)
  * does not have this. */
 __attribute__((weak)) void vcuda_count(unsigned call);
+/* Nor this: a reset that leaves the program's references. */
+__attribute__((weak)) CUresult vcuda_primary_reset(CUdevice dev);
 
 void runtime_count_slow(unsigned call)
 {
@@ -192,9 +196,15 @@ cudaError_t runtime_primary(int ordinal, CUcontext *context)
 	pthread_mutex_lock(&primary.lock);
 	*context = atomic_load(&primary.contexts[ordinal]);
 	if (!*context || !primary_active(device)) {
+		/* Whatever has ended it, the runtime holds it once: natively a reset by the
+		 * driver leaves that one reference. */
+		if (*context)
+			(void)cuDevicePrimaryCtxRelease(device);
 		error = runtime_status(cuDevicePrimaryCtxRetain(context, device));
-		if (!error)
+		if (!error) {
 			atomic_store(&primary.contexts[ordinal], *context);
+			atomic_store(&primary.known[ordinal], *context);
+		}
 	}
 	pthread_mutex_unlock(&primary.lock);
 	return error;
@@ -243,11 +253,31 @@ static cudaError_t current_ordinal(int *ordinal)
 	return cudaErrorInvalidDevice;
 }
 
+/* CURRENT, of a device, is its primary context. */
+static bool is_primary(int ordinal, CUcontext current)
+{
+	CUcontext own = atomic_load(&primary.known[ordinal]);
+	CUdevice device;
+
+	if (own)
+		return own == current;
+	if (runtime_device(ordinal, &device))
+		return false;
+	/* To make one only to see that it is another would leave it to the program. */
+	if (!primary_active(device))
+		return !runtime_primary(ordinal, &own) && own == current;
+	if (cuDevicePrimaryCtxRetain(&own, device))
+		return false;
+	(void)cuDevicePrimaryCtxRelease(device);
+	atomic_store(&primary.known[ordinal], own);
+	return own == current;
+}
+
 cudaError_t runtime_enter_slow(void)
 {
 	struct runtime_thread *thread = &runtime_thread;
 	uint32_t generation = atomic_load(runtime_generation);
-	CUcontext current = NULL, own;
+	CUcontext current = NULL;
 	cudaError_t error = runtime_init();
 	unsigned version;
 	int ordinal;
@@ -269,7 +299,7 @@ cudaError_t runtime_enter_slow(void)
 	if (error)
 		return error;
 	/* Or the primary context after all: it is ours as well then. */
-	if (ordinal < RUNTIME_DEVICES && !runtime_primary(ordinal, &own) && current == own)
+	if (ordinal < RUNTIME_DEVICES && is_primary(ordinal, current))
 		return runtime_bind(ordinal);
 	if (cuCtxGetApiVersion(current, &version))
 		return cudaErrorDeviceUninitialized;
@@ -299,7 +329,6 @@ cudaError_t runtime_current_device(int *ordinal, CUdevice *device)
 
 cudaError_t runtime_reset(void)
 {
-	struct runtime_thread *thread = &runtime_thread;
 	CUcontext context;
 	CUdevice device;
 	int ordinal;
@@ -310,7 +339,8 @@ cudaError_t runtime_reset(void)
 
 	pthread_mutex_lock(&primary.lock);
 	context = atomic_exchange(&primary.contexts[ordinal], NULL);
-	error = runtime_status(cuDevicePrimaryCtxReset(device));
+	error = runtime_status(vcuda_primary_reset ? vcuda_primary_reset(device)
+						   : cuDevicePrimaryCtxReset(device));
 	if (runtime_sticky(error)) {
 		atomic_store(&primary.reset_behind_fault, true);
 		error = cudaSuccess;
@@ -321,8 +351,5 @@ cudaError_t runtime_reset(void)
 		(void)cuDevicePrimaryCtxRelease(device);
 	atomic_fetch_add(runtime_generation, 1);
 	pthread_mutex_unlock(&primary.lock);
-
-	if (thread->primary)
-		(void)cuCtxSetCurrent(NULL);
 	return error;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cudaDeviceReset gives everything back; after it the program starts anew, variables included. */
+/* cudaDeviceReset gives everything back; after it the program starts anew, variables included.
+ */
 #include "check.h"
 
 __device__ int counter = 10;
@@ -14,6 +15,7 @@ __global__ void add(int *data)
 int main()
 {
 	int *device, got[32], number;
+	unsigned flags;
 	cudaStream_t stream;
 	cudaEvent_t event;
 
@@ -36,6 +38,15 @@ int main()
 	/* Nothing of the life before is left. */
 	CUDA_IS(cudaErrorInvalidValue, cudaFree(device));
 	(void)cudaGetLastError();
+	/* Nor are flags. */
+	CUDA(cudaSetDeviceFlags(cudaDeviceScheduleYield));
+	CUDA(cudaFree(0));
+	CUDA(cudaGetDeviceFlags(&flags));
+	CHECK_EQ(flags & cudaDeviceScheduleMask, (unsigned)cudaDeviceScheduleYield);
+	CUDA(cudaDeviceReset());
+	CUDA(cudaFree(0));
+	CUDA(cudaGetDeviceFlags(&flags));
+	CHECK_EQ(flags & cudaDeviceScheduleMask, 0u);
 	CUDA(cudaDeviceReset());
 	printf("reset starts anew\n");
 	return 0;
