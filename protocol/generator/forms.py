@@ -111,6 +111,9 @@ def driver_form(api, entry):
         raise ApiError(f"{entry.origin}: {entry.name}: as({name}): it takes {len(other.params)} "
                        "arguments")
     c = Conversion(entry, other, args)
+    # A device that the driver looks at itself: natively no context is made current for it.
+    if not c.steps and any(arg.startswith("(CUdevice)") for arg in args):
+        c.steps.append("runtime_init()")
     outs = [p.name for p in entry.params if p.mark == "out"]
     out = "".join(c.asserts) + head_of(entry)
     if not c.steps and not outs:

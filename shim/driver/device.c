@@ -353,9 +353,11 @@ CUresult hand_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
 	struct device *device = device_of(dev);
 
+	if (!pciBusId)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!pciBusId || len <= 0)
+	if (len <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* What there is room for is told all the same. */
 	snprintf(pciBusId, (size_t)len, "%s", device->open.pci_bus_id);

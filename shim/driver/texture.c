@@ -187,6 +187,18 @@ static CUresult texture_create(
 	return CUDA_SUCCESS;
 }
 
+/* There is such a format, with that many channels. */
+static bool linear_format(uint32_t format, unsigned channels)
+{
+	static const uint8_t blocks[] = {4, 4, 4, 4, 4, 4, 1, 1, 2, 2, 3, 3, 4, 4};
+
+	if (array_planes(format).count)
+		return channels == 3;
+	if (array_blocks(format))
+		return channels == blocks[format - CU_AD_FORMAT_BC1_UNORM];
+	return array_element(format, channels) != 0;
+}
+
 CUresult hand_cuDeviceGetTexture1DLinearMaxWidth(
 	size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
 {
@@ -194,8 +206,7 @@ CUresult hand_cuDeviceGetTexture1DLinearMaxWidth(
 	struct wire_cuDeviceGetTexture1DLinearMaxWidth *body;
 	struct shim_call call;
 
-	if (!maxWidthInElements || (!array_element((uint32_t)format, numChannels) &&
-					   !array_planes((uint32_t)format).count))
+	if (!maxWidthInElements || !linear_format((uint32_t)format, numChannels))
 		return CUDA_ERROR_INVALID_VALUE;
 	body = shim_begin(&call, OP_cuDeviceGetTexture1DLinearMaxWidth, sizeof(*body));
 	body->format = (uint32_t)format;

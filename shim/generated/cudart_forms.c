@@ -177,7 +177,11 @@ cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, in
 cudaError_t hand_cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 		const enum cudaAtomicOperation *operations, unsigned int count, int device)
 {
-	return RUNTIME_DRIVER(cuDeviceGetHostAtomicCapabilities(capabilities,
+	cudaError_t error = runtime_init();
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceGetHostAtomicCapabilities(capabilities,
 		(const CUatomicOperation *)operations, count, (CUdevice)device));
 }
 #endif
@@ -195,12 +199,20 @@ cudaError_t hand_cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device)
 
 cudaError_t hand_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
 {
-	return RUNTIME_DRIVER(cuDeviceSetMemPool((CUdevice)device, (CUmemoryPool)memPool));
+	cudaError_t error = runtime_init();
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceSetMemPool((CUdevice)device, (CUmemoryPool)memPool));
 }
 
 cudaError_t hand_cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device)
 {
-	return RUNTIME_DRIVER(cuDeviceGetMemPool((CUmemoryPool *)memPool, (CUdevice)device));
+	cudaError_t error = runtime_init();
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceGetMemPool((CUmemoryPool *)memPool, (CUdevice)device));
 }
 
 cudaError_t hand_cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr,
@@ -223,7 +235,11 @@ cudaError_t hand_cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		const enum cudaAtomicOperation *operations, unsigned int count, int srcDevice,
 		int dstDevice)
 {
-	return RUNTIME_DRIVER(cuDeviceGetP2PAtomicCapabilities(capabilities,
+	cudaError_t error = runtime_init();
+
+	if (error)
+		return error;
+	return runtime_status(cuDeviceGetP2PAtomicCapabilities(capabilities,
 		(const CUatomicOperation *)operations, count, (CUdevice)srcDevice,
 		(CUdevice)dstDevice));
 }

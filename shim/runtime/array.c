@@ -172,9 +172,10 @@ static cudaError_t array_desc(CUDA_ARRAY3D_DESCRIPTOR *out, bool ask,
 		.Flags = flags};
 	if (!error)
 		error = array_format(desc, &out->Format, &out->NumChannels);
-	/* An array of depths cannot be made by the runtime. */
+	/* An array of depths cannot be made by the runtime: the driver refuses one of no width,
+	 * once it has asked the captures. */
 	if (!error && flags & CUDA_ARRAY3D_DEPTH_TEXTURE)
-		error = cudaErrorInvalidValue;
+		out->Width = 0;
 	return error;
 }
 
@@ -186,7 +187,6 @@ cudaError_t hand_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelF
 
 	if (array && desc)
 		*array = NULL;
-
 	return error ? error
 		     : runtime_status(cuArray3DCreate((CUarray *)(void *)array, &driver));
 }

@@ -196,13 +196,17 @@ static void end_move(struct end *end, size_t bytes)
 	}
 }
 
+/* Each begins in a row. */
+static bool bytes_begin(const struct end *dst, const struct end *src)
+{
+	return !(dst->array && dst->x >= dst->row) && !(src->array && src->x >= src->row);
+}
+
 static cudaError_t bytes_copy(
 	struct end *dst, struct end *src, size_t count, bool async, cudaStream_t stream)
 {
 	cudaError_t error = cudaSuccess;
 
-	if ((dst->array && dst->x >= dst->row) || (src->array && src->x >= src->row))
-		return cudaErrorInvalidValue;
 	while (count && !error) {
 		size_t width = end_rest(dst, count), other = end_rest(src, count), height = 1;
 
@@ -221,6 +225,17 @@ static cudaError_t bytes_copy(
 	return error;
 }
 
+/* ERROR: what is wrong with the two ends. */
+static cudaError_t bytes_checked(cudaError_t error, struct end *dst, struct end *src,
+	size_t count, bool async, cudaStream_t stream)
+{
+	if (error)
+		return error;
+	if (!bytes_begin(dst, src))
+		return copy_captured(stream) ?: cudaErrorInvalidValue;
+	return bytes_copy(dst, src, count, async, stream);
+}
+
 static cudaError_t bytes_to(cudaArray_t dst, size_t x, size_t y, const void *src, size_t count,
 	enum cudaMemcpyKind kind, bool async, cudaStream_t stream)
 {
@@ -233,7 +248,7 @@ static cudaError_t bytes_to(cudaArray_t dst, size_t x, size_t y, const void *src
 	error = end_memory(&from, src, 0, kind, true);
 	if (!error)
 		error = end_array(&to, dst, x, y);
-	return error ? error : bytes_copy(&to, &from, count, async, stream);
+	return bytes_checked(error, &to, &from, count, async, stream);
 }
 
 static cudaError_t bytes_from(void *dst, cudaArray_const_t src, size_t x, size_t y,
@@ -248,7 +263,7 @@ static cudaError_t bytes_from(void *dst, cudaArray_const_t src, size_t x, size_t
 	error = end_memory(&to, dst, 0, kind, false);
 	if (!error)
 		error = end_array(&from, src, x, y);
-	return error ? error : bytes_copy(&to, &from, count, async, stream);
+	return bytes_checked(error, &to, &from, count, async, stream);
 }
 
 cudaError_t hand_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,
@@ -286,7 +301,7 @@ cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size
 		return error;
 	error = both_arrays(
 		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
-	return error ? error : bytes_copy(&to, &from, count, false, null_stream);
+	return bytes_checked(error, &to, &from, count, false, null_stream);
 }
 
 /* ---- boxes ---- */
@@ -318,6 +333,10 @@ cudaError_t array_parms(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p)
 
 	memset(copy, 0, sizeof(*copy));
 	if ((p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr))
+		return cudaErrorInvalidValue;
+	if (p->extent.width && p->extent.height && p->extent.depth &&
+		((p->srcArray && copy_source_type(p->kind) == CU_MEMORYTYPE_HOST) ||
+			(p->dstArray && copy_target_type(p->kind) == CU_MEMORYTYPE_HOST)))
 		return cudaErrorInvalidValue;
 	if (p->srcArray)
 		error = array_unit(p->srcArray, &from);

@@ -324,6 +324,30 @@ static cudaError_t shape_peer(CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DPeer
 		cudaMemcpyDefault);
 }
 
+cudaError_t copy_captured(cudaStream_t stream)
+{
+	const CUDA_MEMCPY2D nothing = {0};
+	CUresult status = cuMemcpy2DAsync(&nothing, (CUstream)stream);
+
+	switch (status) {
+	case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+	case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+	case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: return runtime_status(status);
+	default: return cudaSuccess;
+	}
+}
+
+/* A copy of nothing asks its stream all the same. */
+static cudaError_t box_parms(
+	CUDA_MEMCPY3D *copy, const struct cudaMemcpy3DParms *p, cudaStream_t stream)
+{
+	cudaError_t error = runtime_enter();
+
+	if (!error && p && !(p->extent.width && p->extent.height && p->extent.depth))
+		error = copy_captured(stream);
+	return error ? error : copy_parms(copy, p);
+}
+
 static cudaError_t copy_3d(const CUDA_MEMCPY3D *copy, cudaStream_t null_stream)
 {
 	if (!copy->Depth)
@@ -335,7 +359,7 @@ static cudaError_t copy_3d(const CUDA_MEMCPY3D *copy, cudaStream_t null_stream)
 cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t null_stream)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = copy_parms(&copy, p);
+	cudaError_t error = box_parms(&copy, p, null_stream);
 
 	return error ? error : copy_3d(&copy, null_stream);
 }
@@ -343,7 +367,7 @@ cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t nu
 cudaError_t hand_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = copy_parms(&copy, p);
+	cudaError_t error = box_parms(&copy, p, stream);
 
 	if (error || !copy.Depth)
 		return error;

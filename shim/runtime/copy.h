@@ -24,4 +24,8 @@ cudaError_t copy_row(CUDA_MEMCPY3D *copy, void *dst, const void *src, size_t cou
 cudaError_t copy_symbol(const void *symbol, size_t offset, size_t count,
 	enum cudaMemcpyKind kind, enum cudaMemcpyKind away, void **address);
 
+/* What a capture says to work on STREAM, which natively comes before what is wrong with most
+ * arguments; cudaSuccess where nothing captures. Invalidates a capture as the work would. */
+cudaError_t copy_captured(cudaStream_t stream);
+
 #endif

@@ -99,7 +99,7 @@ cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags)
 	if (current)
 		return runtime_status(cuCtxGetFlags(flags));
 	error = runtime_status(cuDevicePrimaryCtxGetState(device, flags, &active));
-	if (!error)
+	if (!error && active)
 		*flags |= cudaDeviceMapHost; /* always on since 3.2 */
 	return error;
 }
@@ -136,13 +136,13 @@ cudaError_t hand_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
 	return error;
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 cudaError_t hand_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 {
-	if ((int)config < (int)cudaSharedMemBankSizeDefault ||
-		(int)config > (int)cudaSharedMemBankSizeEightByte)
-		return cudaErrorInvalidValue;
-	return runtime_enter();
+	return RUNTIME_DRIVER(cuCtxSetSharedMemConfig((CUsharedconfig)config));
 }
+#pragma GCC diagnostic pop
 
 cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
 {
@@ -171,7 +171,7 @@ cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
 cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
 {
 	CUdevice driver;
-	cudaError_t error = runtime_device(device, &driver);
+	cudaError_t error = pciBusId ? runtime_device(device, &driver) : cudaErrorInvalidValue;
 
 	return error ? error : runtime_status(cuDeviceGetPCIBusId(pciBusId, len, driver));
 }

@@ -4,8 +4,7 @@
  * the driver's two, and three dimensions one call per plane where planes have gaps between
  * them.
  */
-#include "shim/runtime/forms.h"
-#include "shim/runtime/forms.h"
+#include "shim/runtime/copy.h"
 #include "shim/runtime/forms.h"
 #include "shim/runtime/runtime.h"
 
@@ -38,7 +37,7 @@ cudaError_t runtime_fill_2d(void *devPtr, size_t pitch, int value, size_t width,
 	if (error || !width || !height)
 		return error;
 	if (width > pitch && height > 1)
-		return cudaErrorInvalidValue;
+		return copy_captured(stream) ?: cudaErrorInvalidValue;
 	if (pitch < width)
 		pitch = width;
 	return fill_2d((CUdeviceptr)devPtr, pitch, value, width, height, wait, stream);

@@ -119,14 +119,17 @@ cudaError_t hand_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute a
 cudaError_t hand_cudaKernelSetAttributeForDevice(
 	cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device)
 {
-	cudaError_t error = runtime_enter();
+	CUcontext primary;
+	cudaError_t error = runtime_init();
 
 	if (error)
 		return error;
 	if ((unsigned)attr >= cudaFuncAttributeMax)
 		return cudaErrorInvalidValue;
-	/* A kernel that there is not comes before a device that there is not: the driver says.
-	 */
+	/* The device's context, which does not become current.  A kernel that there is not
+	 * comes before a device that there is not: the driver says. */
+	if (kernel && runtime_primary(device, &primary) == cudaErrorMemoryAllocation)
+		return cudaErrorMemoryAllocation;
 	return runtime_status(cuKernelSetAttribute(
 		(CUfunction_attribute)attr, value, (CUkernel)kernel, (CUdevice)device));
 }

@@ -76,7 +76,7 @@ cudaError_t hand_cudaLibraryEnumerateKernels(
 	cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib)
 {
 	unsigned count;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = kernels ? runtime_enter() : cudaErrorInvalidValue;
 
 	if (!error)
 		error = runtime_status(cuLibraryGetKernelCount(&count, (CUlibrary)lib));

@@ -28,6 +28,8 @@ cudaError_t hand_cudaFree(void *devPtr)
 	return runtime_status(cuMemFree((CUdeviceptr)devPtr));
 }
 
+#define PITCH_UNIT 512u /* cuMemAllocPitch's, on every device */
+
 /* 4: the runtime does not know the element size; the pitch is a multiple of the device's
  * alignment anyway. */
 static cudaError_t pitched(void **devPtr, size_t *pitch, size_t width, size_t height)
@@ -38,7 +40,10 @@ static cudaError_t pitched(void **devPtr, size_t *pitch, size_t width, size_t he
 	*pitch = 0;
 	if (!error && width && height)
 		error = runtime_status(cuMemAllocPitch(&address, pitch, width, height, 4));
-	if (!error)
+	if (error == cudaErrorStreamCaptureUnsupported)
+		*pitch = (width + PITCH_UNIT - 1) / PITCH_UNIT *
+			 PITCH_UNIT; /* told all the same */
+	if (!error || error == cudaErrorStreamCaptureUnsupported)
 		*devPtr = (void *)address;
 	return error;
 }
@@ -94,10 +99,11 @@ cudaError_t hand_cudaFreeHost(void *ptr)
 cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags)
 {
 	CUdeviceptr address;
-	cudaError_t error = runtime_enter();
+	cudaError_t error;
 
 	if (!pDevice || !pHost)
-		return error ? error : cudaErrorInvalidValue;
+		return cudaErrorInvalidValue;
+	error = runtime_enter();
 	*pDevice = NULL;
 	if (!error)
 		error = runtime_status(cuMemHostGetDevicePointer(&address, pHost, flags));

@@ -23,7 +23,7 @@ cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStrea
 	if (!devPtr)
 		return cudaErrorInvalidValue;
 	error = runtime_enter();
-	if (!error && size)
+	if (!error)
 		error = runtime_status(cuMemAllocAsync(&address, size, (CUstream)hStream));
 	*devPtr = (void *)address; /* NULL where it failed, as natively */
 	return error;

@@ -296,7 +296,7 @@ cudaError_t hand_cudaGetSurfaceObjectResourceDesc(
 	cudaError_t error;
 
 	if (!pResDesc)
-		return cudaErrorInvalidValue;
+		return cudaErrorInvalidDevice; /* as natively */
 	error = RUNTIME_DRIVER(cuSurfObjectGetResourceDesc(&resource, surfObject));
 	if (!error)
 		resource_back(pResDesc, &resource);
@@ -311,9 +311,11 @@ cudaError_t hand_cudaDeviceGetTexture1DLinearMaxWidth(
 	CUdevice driver;
 	cudaError_t error;
 
-	if (!maxWidthInElements || !fmtDesc)
+	if (!fmtDesc)
 		return cudaErrorInvalidValue;
 	error = array_format(fmtDesc, &format, &channels);
+	if (!error && !maxWidthInElements)
+		return cudaErrorInvalidValue;
 	if (!error)
 		error = runtime_device(device, &driver);
 	return error ? error

@@ -13,6 +13,7 @@
 /* Elements of a texture over linear memory. */
 #define LINEAR_MOST ((size_t)1 << 28)
 #define LINEAR_BYTES ((size_t)1 << 32)
+#define LINEAR_ELEMENTS ((size_t)1 << 30)
 
 struct texture {
 	struct texture *next;
@@ -380,5 +381,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(
 	if (!maxWidthInElements || !array_element(format, numChannels))
 		return CUDA_ERROR_INVALID_VALUE;
 	*maxWidthInElements = LINEAR_BYTES / array_element(format, numChannels);
+	if (*maxWidthInElements > LINEAR_ELEMENTS)
+		*maxWidthInElements = LINEAR_ELEMENTS;
 	return CUDA_SUCCESS;
 }

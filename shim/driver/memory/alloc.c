@@ -45,12 +45,15 @@ CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 	if (pPitch)
 		*pPitch = 0;
 	status = context_missing();
-	if (!status)
-		status = capture_unsafe();
 	if (status)
 		return status;
-	if (!dptr || !pPitch || !WidthInBytes || !Height ||
+	if (!dptr || !pPitch ||
 		(ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = capture_unsafe();
+	if (status)
+		return status;
+	if (!WidthInBytes || !Height)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (WidthInBytes > SIZE_MAX - ALLOC_PITCH)
 		return CUDA_ERROR_INVALID_VALUE;

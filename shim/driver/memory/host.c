@@ -494,10 +494,10 @@ CUresult hand_cuMemHostUnregister(void *p)
 {
 	struct piece *piece;
 	CUresult status = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	struct memory_range range;
 	bool drain;
-	int device;
 
-	if (!p || memory_in_window((uintptr_t)p, &device))
+	if (!p || (memory_find((uintptr_t)p, &range) && range.base == (uintptr_t)p))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);

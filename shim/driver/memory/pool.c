@@ -367,6 +367,8 @@ static CUresult location_check(const CUmemLocation *location, CUmemAllocationTyp
 {
 	const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
 
+	if (location && (int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!location || (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch ((int)location->type) {
@@ -376,6 +378,8 @@ static CUresult location_check(const CUmemLocation *location, CUmemAllocationTyp
 		if (!device_of(location->id))
 			return CUDA_ERROR_INVALID_VALUE;
 		return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return location->id < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}
 }
@@ -617,6 +621,9 @@ CUresult hand_cuMemSetMemPool(
 	CUresult status =
 		pool_of(pool) ? location_check(location, type) : CUDA_ERROR_INVALID_VALUE;
 
+	if (status == CUDA_ERROR_NOT_SUPPORTED &&
+		(int)location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return status;
 	/* There is no pool that would fit what is not served. */
 	if (status)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -146,6 +146,21 @@ static CUresult library_module(struct library *library, struct module **out)
 	return status;
 }
 
+/* The same for what is asked of the library alone: a thread without a context is answered by
+ * the first device's primary one, where there is one. */
+static CUresult library_module_anywhere(struct library *library, struct module **out)
+{
+	struct context *before = thread_self.current, *primary = &devices.at[0].primary;
+	CUresult status;
+
+	if (context_current() || !atomic_load(&primary->live))
+		return library_module(library, out);
+	thread_set(primary);
+	status = library_module(library, out);
+	thread_set(before);
+	return status;
+}
+
 CUresult library_function(uint64_t handle, struct function **out)
 {
 	struct kernel *kernel = shim_object_of(handle, KIND_CUkernel);
@@ -270,7 +285,7 @@ CUresult hand_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
-	status = library_module(library, &module);
+	status = library_module_anywhere(library, &module);
 	if (status)
 		return status;
 	return hand_cuModuleGetFunctionCount(count, (CUmodule)(uintptr_t)module_handle(module));
@@ -291,7 +306,7 @@ CUresult hand_cuLibraryEnumerateKernels(
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!numKernels)
 		return CUDA_SUCCESS;
-	status = library_module(library, &module);
+	status = library_module_anywhere(library, &module);
 	if (!status)
 		status = hand_cuModuleGetFunctionCount(
 			&count, (CUmodule)(uintptr_t)module_handle(module));
