@@ -348,14 +348,6 @@ EACH_TYPE(PRODUCTS)
                                                                                                \
 		return legacy_tell(info ? status : SPARSE_INVALID_VALUE, size);                \
 	}                                                                                      \
-	CALL(cusparse##T##bsrsv2_bufferSizeExt, struct sparse_handle *h, int dir, int op,      \
-		int mb, int nnzb, A, struct legacy_info *info, size_t *size)                   \
-	{                                                                                      \
-		int status = check(                                                            \
-			h, dir, op, mb, mb, nnzb, block, descr, values, offsets, indices);     \
-                                                                                               \
-		return legacy_tell_bytes(info ? status : SPARSE_INVALID_VALUE, size);          \
-	}                                                                                      \
 	CALL(cusparse##T##bsrsv2_analysis, struct sparse_handle *h, int dir, int op, int mb,   \
 		int nnzb, A, struct legacy_info *info, int policy, void *buffer)               \
 	{                                                                                      \
@@ -381,16 +373,6 @@ EACH_TYPE(PRODUCTS)
 			h, dir, op, mb, mb, nnzb, block, descr, values, offsets, indices);     \
                                                                                                \
 		return legacy_tell(                                                            \
-			info && n >= 0 && sparse_op(op_x) ? status : SPARSE_INVALID_VALUE,     \
-			size);                                                                 \
-	}                                                                                      \
-	CALL(cusparse##T##bsrsm2_bufferSizeExt, struct sparse_handle *h, int dir, int op,      \
-		int op_x, int mb, int n, int nnzb, A, struct legacy_info *info, size_t *size)  \
-	{                                                                                      \
-		int status = check(                                                            \
-			h, dir, op, mb, mb, nnzb, block, descr, values, offsets, indices);     \
-                                                                                               \
-		return legacy_tell_bytes(                                                      \
 			info && n >= 0 && sparse_op(op_x) ? status : SPARSE_INVALID_VALUE,     \
 			size);                                                                 \
 	}                                                                                      \

@@ -9,6 +9,7 @@
 #include "softgpu/sparse/sparse.h"
 
 enum {
+	SPARSE_H = SPARSE_R_16F,
 	SPARSE_S = SPARSE_R_32F,
 	SPARSE_D = SPARSE_R_64F,
 	SPARSE_C = SPARSE_C_32F,
