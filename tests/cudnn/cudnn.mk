@@ -29,8 +29,8 @@ test-cudnn: all $(CUDNN_TESTS) ## cuDNN through the whole stack, on the software
 	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family cudnn
 $(call library_tests,cudnn)
 
-# Without the stack: the software library alone, which has no recurrent networks.
-DNN_TESTS := $(addprefix $(BUILD)/tests/dnn/,$(filter-out steady recurrent %-8,$(CUDNN_TEST_NAMES)))
+# Without the stack: the software library alone.
+DNN_TESTS := $(addprefix $(BUILD)/tests/dnn/,$(filter-out steady %-8,$(CUDNN_TEST_NAMES)))
 $(DNN_TESTS): $(BUILD)/tests/dnn/%: tests/cudnn/%.c $(CUDNN_TEST_HEADERS) $(DNN_LIB) $(SOFTGPU_LIB)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

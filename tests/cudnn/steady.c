@@ -55,6 +55,57 @@ static void softmax(void)
 		&one, x.descriptor, x.device, &zero, x.descriptor, y.device));
 }
 
+/* An LSTM as PyTorch trains it: the same sequences, described and asked for every time. */
+static void lstm(void)
+{
+	static void *there, *weights, *work, *reserve, *space, *state;
+	const int length = 6, dim[] = {1, 1, 6}, stride[] = {6, 6, 1};
+	cudnnRNNDescriptor_t rnn;
+	cudnnDropoutDescriptor_t dropout;
+	cudnnRNNDataDescriptor_t data;
+	cudnnTensorDescriptor_t states;
+	size_t bytes, work_bytes, reserve_bytes;
+
+	DNN(cudnnCreateDropoutDescriptor(&dropout));
+	DNN(cudnnSetDropoutDescriptor(dropout, handle, 0, NULL, 0, 0));
+	DNN(cudnnCreateRNNDescriptor(&rnn));
+	DNN(cudnnSetRNNDescriptor_v8(rnn, CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM,
+		CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
+		CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DEFAULT_MATH, 6, 6, 6, 1, dropout,
+		CUDNN_RNN_PADDED_IO_ENABLED));
+	DNN(cudnnCreateRNNDataDescriptor(&data));
+	DNN(cudnnSetRNNDataDescriptor(data, CUDNN_DATA_FLOAT,
+		CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED, length, 1, 6, &length, NULL));
+	DNN(cudnnCreateTensorDescriptor(&states));
+	DNN(cudnnSetTensorNdDescriptor(states, CUDNN_DATA_FLOAT, 3, dim, stride));
+	DNN(cudnnGetRNNWeightSpaceSize(handle, rnn, &bytes));
+	DNN(cudnnGetRNNTempSpaceSizes(
+		handle, rnn, CUDNN_FWD_MODE_TRAINING, data, &work_bytes, &reserve_bytes));
+	if (!there) {
+		there = device_new(sizeof(length));
+		to_device(there, &length, sizeof(length));
+		weights = device_new(2 * bytes);
+		CUDA(cuMemsetD8((CUdeviceptr)(uintptr_t)weights, 0, 2 * bytes));
+		work = device_new(work_bytes);
+		reserve = device_new(reserve_bytes);
+		space = device_new(4 * sizeof(float) * 36);
+		state = device_new(sizeof(float) * 6);
+	}
+	DNN(cudnnRNNForward(handle, rnn, CUDNN_FWD_MODE_TRAINING, there, data, x.device, data,
+		space, states, NULL, state, states, NULL, state, bytes, weights, work_bytes,
+		work, reserve_bytes, reserve));
+	DNN(cudnnRNNBackwardData_v8(handle, rnn, there, data, space, y.device, data,
+		(char *)space + 256, states, NULL, NULL, NULL, states, NULL, NULL, NULL, bytes,
+		weights, work_bytes, work, reserve_bytes, reserve));
+	DNN(cudnnRNNBackwardWeights_v8(handle, rnn, CUDNN_WGRAD_MODE_ADD, there, data, x.device,
+		states, NULL, data, space, bytes, (char *)weights + bytes, work_bytes, work,
+		reserve_bytes, reserve));
+	DNN(cudnnDestroyTensorDescriptor(states));
+	DNN(cudnnDestroyRNNDataDescriptor(data));
+	DNN(cudnnDestroyRNNDescriptor(rnn));
+	DNN(cudnnDestroyDropoutDescriptor(dropout));
+}
+
 /* The operation graph of one convolution, and the plan of it. */
 static struct plan planned_convolution(void)
 {
@@ -121,7 +172,8 @@ int main(int argc, char **argv)
 	struct plan plan;
 
 	if (count < 1) {
-		fprintf(stderr, "usage: steady descriptors|softmax|execute|plan|shape COUNT\n");
+		fprintf(stderr,
+			"usage: steady descriptors|softmax|lstm|execute|plan|shape COUNT\n");
 		return 2;
 	}
 	begin();
@@ -134,6 +186,8 @@ int main(int argc, char **argv)
 			descriptors();
 		} else if (!strcmp(argv[1], "softmax")) {
 			softmax();
+		} else if (!strcmp(argv[1], "lstm")) {
+			lstm();
 		} else if (!strcmp(argv[1], "execute")) {
 			run_plan(&plan);
 		} else if (!strcmp(argv[1], "plan")) {
