@@ -1808,6 +1808,201 @@ static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
 		workSpace, reserveSpaceSizeInBytes, reserveSpace);
 }
 
+static int run_cudnnCausalConv1dForward(struct library_frame *f)
+{
+	__typeof__(cudnnCausalConv1dForward) *call = (__typeof__(call))f->function;
+	void *x = library_get_device(f);
+	void *weight = library_get_device(f);
+	void *bias = library_get_device(f);
+	void *y = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSize = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	cudnnCausalConv1dActivation_t activation =
+		(cudnnCausalConv1dActivation_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, x, weight, bias, y, batch, dim, seqLen, kernelSize, dataType,
+		activation);
+}
+
+static int run_cudnnCausalConv1dBackward(struct library_frame *f)
+{
+	__typeof__(cudnnCausalConv1dBackward) *call = (__typeof__(call))f->function;
+	void *x = library_get_device(f);
+	void *weight = library_get_device(f);
+	void *bias = library_get_device(f);
+	void *dy = library_get_device(f);
+	void *dx = library_get_device(f);
+	void *dweight = library_get_device(f);
+	void *dbias = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSize = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	cudnnDataType_t dwDataType = (cudnnDataType_t)library_get_int(f);
+	cudnnCausalConv1dActivation_t activation =
+		(cudnnCausalConv1dActivation_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, x, weight, bias, dy, dx, dweight, dbias, batch, dim, seqLen,
+		kernelSize, dataType, dwDataType, activation);
+}
+
+static int run_cudnnB2BCausalConv1dForward(struct library_frame *f)
+{
+	__typeof__(cudnnB2BCausalConv1dForward) *call = (__typeof__(call))f->function;
+	void *x = library_get_device(f);
+	void *weightsProj = library_get_device(f);
+	void *weightsMixer = library_get_device(f);
+	void *skipBias = library_get_device(f);
+	void *y = library_get_device(f);
+	void *yGated = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSizeProj = (int)library_get_int(f);
+	int kernelSizeMixer = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, x, weightsProj, weightsMixer, skipBias, y, yGated, batch, dim,
+		seqLen, kernelSizeProj, kernelSizeMixer, dataType);
+}
+
+static int run_cudnnB2BCausalConv1dBackward(struct library_frame *f)
+{
+	__typeof__(cudnnB2BCausalConv1dBackward) *call = (__typeof__(call))f->function;
+	void *x = library_get_device(f);
+	void *weightsProj = library_get_device(f);
+	void *weightsMixer = library_get_device(f);
+	void *skipBias = library_get_device(f);
+	void *y = library_get_device(f);
+	void *dy = library_get_device(f);
+	void *dx = library_get_device(f);
+	void *dweightsProj = library_get_device(f);
+	void *dweightsMixer = library_get_device(f);
+	void *dskipBias = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSizeProj = (int)library_get_int(f);
+	int kernelSizeMixer = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	cudnnDataType_t dwDataType = (cudnnDataType_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, x, weightsProj, weightsMixer, skipBias, y, dy, dx, dweightsProj,
+		dweightsMixer, dskipBias, batch, dim, seqLen, kernelSizeProj, kernelSizeMixer,
+		dataType, dwDataType);
+}
+
+static int run_cudnnFFTCausalConv1dForward(struct library_frame *f)
+{
+	__typeof__(cudnnFFTCausalConv1dForward) *call = (__typeof__(call))f->function;
+	void *x = library_get_device(f);
+	void *weight = library_get_device(f);
+	void *y = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSize = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, x, weight, y, batch, dim, seqLen, kernelSize, dataType);
+}
+
+static int run_cudnnFFTCausalConv1dBackward(struct library_frame *f)
+{
+	__typeof__(cudnnFFTCausalConv1dBackward) *call = (__typeof__(call))f->function;
+	void *x = library_get_device(f);
+	void *weight = library_get_device(f);
+	void *dy = library_get_device(f);
+	void *dx = library_get_device(f);
+	void *dweight = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSize = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, x, weight, dy, dx, dweight, batch, dim, seqLen, kernelSize,
+		dataType);
+}
+
+static int run_cudnnLongFFTCausalConv1dGetBufferSizes(struct library_frame *f)
+{
+	__typeof__(cudnnLongFFTCausalConv1dGetBufferSizes) *call =
+		(__typeof__(call))f->function;
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSize = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	size_t *workspaceSizeInBytes = library_get_out(f);
+	size_t *reserveSpaceSizeInBytes = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(batch, dim, seqLen, kernelSize, dataType, workspaceSizeInBytes,
+		reserveSpaceSizeInBytes);
+}
+
+static int run_cudnnLongFFTCausalConv1dForward(struct library_frame *f)
+{
+	__typeof__(cudnnLongFFTCausalConv1dForward) *call = (__typeof__(call))f->function;
+	void *x = library_get_device(f);
+	void *weight = library_get_device(f);
+	void *y = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSize = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	void *workspace = library_get_device(f);
+	size_t workspaceSizeInBytes = (size_t)library_get_long(f);
+	void *reserveSpace = library_get_device(f);
+	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, x, weight, y, batch, dim, seqLen, kernelSize, dataType,
+		workspace, workspaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+}
+
+static int run_cudnnLongFFTCausalConv1dBackward(struct library_frame *f)
+{
+	__typeof__(cudnnLongFFTCausalConv1dBackward) *call = (__typeof__(call))f->function;
+	void *dy = library_get_device(f);
+	void *dx = library_get_device(f);
+	void *dweight = library_get_device(f);
+	int batch = (int)library_get_int(f);
+	int dim = (int)library_get_int(f);
+	int seqLen = (int)library_get_int(f);
+	int kernelSize = (int)library_get_int(f);
+	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	void *workspace = library_get_device(f);
+	size_t workspaceSizeInBytes = (size_t)library_get_long(f);
+	void *reserveSpace = library_get_device(f);
+	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->stream, dy, dx, dweight, batch, dim, seqLen, kernelSize, dataType,
+		workspace, workspaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+}
+
 static CUresult serve_items(struct worker *w, struct request *r);
 
 #define SERVED(of, name, verb, run, answer) \
@@ -1952,6 +2147,19 @@ static const struct library_run runs[] = {
 	ITEMS(cudnnMultiHeadAttnBackwardData, learned, run_cudnnMultiHeadAttnBackwardData,
 	LIBRARY_OUTS),
 	ITEMS(cudnnMultiHeadAttnBackwardWeights, learned, run_cudnnMultiHeadAttnBackwardWeights,
+	0),
+	ITEMS(cudnnCausalConv1dForward, learned, run_cudnnCausalConv1dForward, 0),
+	ITEMS(cudnnCausalConv1dBackward, learned, run_cudnnCausalConv1dBackward, 0),
+	ITEMS(cudnnCausalConv1dNwhForward, learned, run_cudnnCausalConv1dForward, 0),
+	ITEMS(cudnnCausalConv1dNwhBackward, learned, run_cudnnCausalConv1dBackward, 0),
+	ITEMS(cudnnB2BCausalConv1dForward, learned, run_cudnnB2BCausalConv1dForward, 0),
+	ITEMS(cudnnB2BCausalConv1dBackward, learned, run_cudnnB2BCausalConv1dBackward, 0),
+	ITEMS(cudnnFFTCausalConv1dForward, learned, run_cudnnFFTCausalConv1dForward, 0),
+	ITEMS(cudnnFFTCausalConv1dBackward, learned, run_cudnnFFTCausalConv1dBackward, 0),
+	ITEMS(cudnnLongFFTCausalConv1dGetBufferSizes, cached,
+	run_cudnnLongFFTCausalConv1dGetBufferSizes, 2),
+	ITEMS(cudnnLongFFTCausalConv1dForward, learned, run_cudnnLongFFTCausalConv1dForward, 0),
+	ITEMS(cudnnLongFFTCausalConv1dBackward, learned, run_cudnnLongFFTCausalConv1dBackward,
 	0),
 	FRAME(cudnnCreate, call, serve_cudnnCreate, sizeof(struct library_opened)),
 	FRAME(cudnnDestroy, post, run_cudnnDestroy, 0),

@@ -718,6 +718,48 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alp
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dbDesc, void *db);
 cudnnStatus_t cudnnSubquadraticOpsVersionCheck(void);
+cudnnStatus_t cudnnCausalConv1dForward(cudaStream_t stream, const void *x, const void *weight,
+		const void *bias, void *y, int batch, int dim, int seqLen, int kernelSize,
+		cudnnDataType_t dataType, cudnnCausalConv1dActivation_t activation);
+#define PROTOTYPE_cudnnCausalConv1dBackward(name) \
+	cudnnStatus_t name(cudaStream_t stream, const void *x, const void *weight, \
+			const void *bias, const void *dy, void *dx, void *dweight, \
+			void *dbias, int batch, int dim, int seqLen, int kernelSize, \
+			cudnnDataType_t dataType, cudnnDataType_t dwDataType, \
+			cudnnCausalConv1dActivation_t activation)
+PROTOTYPE_cudnnCausalConv1dBackward(cudnnCausalConv1dBackward);
+cudnnStatus_t cudnnCausalConv1dNwhForward(cudaStream_t stream, const void *x,
+		const void *weight, const void *bias, void *y, int batch, int dim, int seqLen,
+		int kernelSize, cudnnDataType_t dataType,
+		cudnnCausalConv1dActivation_t activation);
+PROTOTYPE_cudnnCausalConv1dBackward(cudnnCausalConv1dNwhBackward);
+cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const void *x,
+		const void *weightsProj, const void *weightsMixer, const void *skipBias,
+		void *y, void *yGated, int batch, int dim, int seqLen, int kernelSizeProj,
+		int kernelSizeMixer, cudnnDataType_t dataType);
+cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, const void *x,
+		const void *weightsProj, const void *weightsMixer, const void *skipBias,
+		const void *y, const void *dy, void *dx, void *dweightsProj,
+		void *dweightsMixer, void *dskipBias, int batch, int dim, int seqLen,
+		int kernelSizeProj, int kernelSizeMixer, cudnnDataType_t dataType,
+		cudnnDataType_t dwDataType);
+cudnnStatus_t cudnnFFTCausalConv1dForward(cudaStream_t stream, const void *x,
+		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
+		cudnnDataType_t dataType);
+cudnnStatus_t cudnnFFTCausalConv1dBackward(cudaStream_t stream, const void *x,
+		const void *weight, const void *dy, void *dx, void *dweight, int batch, int dim,
+		int seqLen, int kernelSize, cudnnDataType_t dataType);
+cudnnStatus_t cudnnLongFFTCausalConv1dGetBufferSizes(int batch, int dim, int seqLen,
+		int kernelSize, cudnnDataType_t dataType, size_t *workspaceSizeInBytes,
+		size_t *reserveSpaceSizeInBytes);
+cudnnStatus_t cudnnLongFFTCausalConv1dForward(cudaStream_t stream, const void *x,
+		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
+		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
+		void *reserveSpace, size_t reserveSpaceSizeInBytes);
+cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, const void *dy, void *dx,
+		void *dweight, int batch, int dim, int seqLen, int kernelSize,
+		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
+		void *reserveSpace, size_t reserveSpaceSizeInBytes);
 cudnnStatus_t cudnnCreateAlgorithmDescriptor(cudnnAlgorithmDescriptor_t *algoDesc);
 cudnnStatus_t cudnnSetAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc,
 		cudnnAlgorithm_t algorithm);

@@ -82,7 +82,9 @@ def put_of(api, entry, p):
 def stub(api, entry):
     if not has_sizes(api, entry):
         return fixed.stub(api, entry)
-    handle = next(p.name for p in entry.params if library.is_handle(entry, p))
+    # One that takes a stream and no handle has the front's own.
+    with_one = library.carrier(entry)
+    handle = with_one.name if with_one else f"{entry.family}_own()"
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     out += "\tstruct library_items items;\n\n"
     out += text.wrap("\tlibrary_begin(", [

@@ -45,9 +45,10 @@ def is_handle(entry, param):
 
 
 def handle_type(entry):
-    """The C type of the handle that it is made with, or that it makes."""
+    """The C type of the handle that it is made with, or that it makes; without one, of the front's own."""
     made = next((p.base for p in entry.params if p.mark == "new"), "")
-    return made or carrier(entry).type.strip()
+    with_one = carrier(entry)
+    return made or (with_one.type.strip() if with_one else entry.library.handle)
 
 
 def side(one, kind):

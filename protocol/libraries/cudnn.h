@@ -255,6 +255,8 @@ enum {
 	CUDNN_NORM_OPS_NORM_ACTIVATION = 1,
 	CUDNN_NORM_OPS_NORM_ADD_ACTIVATION = 2
 };
+typedef int cudnnCausalConv1dActivation_t;
+enum { CUDNN_CAUSAL_CONV1D_ACTIVATION_IDENTITY = 0, CUDNN_CAUSAL_CONV1D_ACTIVATION_SILU = 1 };
 typedef int cudnnSamplerType_t;
 enum { CUDNN_SAMPLER_BILINEAR = 0 };
 typedef int cudnnConvolutionFwdAlgo_t;

@@ -27,6 +27,7 @@ enum lock_rank {
 	LOCK_BINARY,	   /* of one registered binary: one thread loads it */
 	LOCK_PRIMARY,	   /* runtime/runtime.c: one thread retains the primary context */
 	LOCK_PLAN,	   /* libraries/cudnn/plan.c: the plans that are kept */
+	LOCK_OWN,	   /* libraries/cudnn/own.c: handles of the front's own */
 	LOCK_LEGACY,	   /* libraries/cublas/legacy.c: the handles of cublasInit */
 	LOCK_INIT,	   /* driver/init.c: one thread attaches and opens the session */
 	LOCK_CAPTURE,	   /* driver/graph/capture.c: the captures */

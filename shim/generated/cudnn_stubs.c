@@ -2377,6 +2377,235 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, con
 #if VCUDA_ABI == 9
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck,
 	hand_cudnnSubquadraticOpsVersionCheck, (void), ())
+
+/* learned */
+#define LIKE_cudnnCausalConv1dForward(name) \
+	STUB_EXPORT cudnnStatus_t name(cudaStream_t stream, const void *x, const void *weight, \
+			const void *bias, void *y, int batch, int dim, int seqLen, \
+			int kernelSize, cudnnDataType_t dataType, \
+			cudnnCausalConv1dActivation_t activation) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_LEARNED, \
+				cudnn_own()); \
+		library_put_stream(&items, stream); \
+		library_put_device(&items, x); \
+		library_put_device(&items, weight); \
+		library_put_device(&items, bias); \
+		library_put_device(&items, y); \
+		library_put_int(&items, (uint32_t)batch); \
+		library_put_int(&items, (uint32_t)dim); \
+		library_put_int(&items, (uint32_t)seqLen); \
+		library_put_int(&items, (uint32_t)kernelSize); \
+		library_put_int(&items, (uint32_t)dataType); \
+		library_put_int(&items, (uint32_t)activation); \
+		return library_send(&items); \
+	}
+LIKE_cudnnCausalConv1dForward(cudnnCausalConv1dForward)
+
+/* learned */
+#define LIKE_cudnnCausalConv1dBackward(name) \
+	STUB_EXPORT PROTOTYPE_cudnnCausalConv1dBackward(name) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_LEARNED, \
+				cudnn_own()); \
+		library_put_stream(&items, stream); \
+		library_put_device(&items, x); \
+		library_put_device(&items, weight); \
+		library_put_device(&items, bias); \
+		library_put_device(&items, dy); \
+		library_put_device(&items, dx); \
+		library_put_device(&items, dweight); \
+		library_put_device(&items, dbias); \
+		library_put_int(&items, (uint32_t)batch); \
+		library_put_int(&items, (uint32_t)dim); \
+		library_put_int(&items, (uint32_t)seqLen); \
+		library_put_int(&items, (uint32_t)kernelSize); \
+		library_put_int(&items, (uint32_t)dataType); \
+		library_put_int(&items, (uint32_t)dwDataType); \
+		library_put_int(&items, (uint32_t)activation); \
+		return library_send(&items); \
+	}
+LIKE_cudnnCausalConv1dBackward(cudnnCausalConv1dBackward)
+LIKE_cudnnCausalConv1dForward(cudnnCausalConv1dNwhForward)
+LIKE_cudnnCausalConv1dBackward(cudnnCausalConv1dNwhBackward)
+
+/* learned 2197 */
+STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const void *x,
+		const void *weightsProj, const void *weightsMixer, const void *skipBias,
+		void *y, void *yGated, int batch, int dim, int seqLen, int kernelSizeProj,
+		int kernelSizeMixer, cudnnDataType_t dataType)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dForward,
+		OP_cudnnB2BCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
+	library_put_stream(&items, stream);
+	library_put_device(&items, x);
+	library_put_device(&items, weightsProj);
+	library_put_device(&items, weightsMixer);
+	library_put_device(&items, skipBias);
+	library_put_device(&items, y);
+	library_put_device(&items, yGated);
+	library_put_int(&items, (uint32_t)batch);
+	library_put_int(&items, (uint32_t)dim);
+	library_put_int(&items, (uint32_t)seqLen);
+	library_put_int(&items, (uint32_t)kernelSizeProj);
+	library_put_int(&items, (uint32_t)kernelSizeMixer);
+	library_put_int(&items, (uint32_t)dataType);
+	return library_send(&items);
+}
+
+/* learned 2198 */
+STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, const void *x,
+		const void *weightsProj, const void *weightsMixer, const void *skipBias,
+		const void *y, const void *dy, void *dx, void *dweightsProj,
+		void *dweightsMixer, void *dskipBias, int batch, int dim, int seqLen,
+		int kernelSizeProj, int kernelSizeMixer, cudnnDataType_t dataType,
+		cudnnDataType_t dwDataType)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dBackward,
+		OP_cudnnB2BCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
+	library_put_stream(&items, stream);
+	library_put_device(&items, x);
+	library_put_device(&items, weightsProj);
+	library_put_device(&items, weightsMixer);
+	library_put_device(&items, skipBias);
+	library_put_device(&items, y);
+	library_put_device(&items, dy);
+	library_put_device(&items, dx);
+	library_put_device(&items, dweightsProj);
+	library_put_device(&items, dweightsMixer);
+	library_put_device(&items, dskipBias);
+	library_put_int(&items, (uint32_t)batch);
+	library_put_int(&items, (uint32_t)dim);
+	library_put_int(&items, (uint32_t)seqLen);
+	library_put_int(&items, (uint32_t)kernelSizeProj);
+	library_put_int(&items, (uint32_t)kernelSizeMixer);
+	library_put_int(&items, (uint32_t)dataType);
+	library_put_int(&items, (uint32_t)dwDataType);
+	return library_send(&items);
+}
+
+/* learned 2199 */
+STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dForward(cudaStream_t stream, const void *x,
+		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
+		cudnnDataType_t dataType)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dForward,
+		OP_cudnnFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
+	library_put_stream(&items, stream);
+	library_put_device(&items, x);
+	library_put_device(&items, weight);
+	library_put_device(&items, y);
+	library_put_int(&items, (uint32_t)batch);
+	library_put_int(&items, (uint32_t)dim);
+	library_put_int(&items, (uint32_t)seqLen);
+	library_put_int(&items, (uint32_t)kernelSize);
+	library_put_int(&items, (uint32_t)dataType);
+	return library_send(&items);
+}
+
+/* learned 2200 */
+STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dBackward(cudaStream_t stream, const void *x,
+		const void *weight, const void *dy, void *dx, void *dweight, int batch, int dim,
+		int seqLen, int kernelSize, cudnnDataType_t dataType)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dBackward,
+		OP_cudnnFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
+	library_put_stream(&items, stream);
+	library_put_device(&items, x);
+	library_put_device(&items, weight);
+	library_put_device(&items, dy);
+	library_put_device(&items, dx);
+	library_put_device(&items, dweight);
+	library_put_int(&items, (uint32_t)batch);
+	library_put_int(&items, (uint32_t)dim);
+	library_put_int(&items, (uint32_t)seqLen);
+	library_put_int(&items, (uint32_t)kernelSize);
+	library_put_int(&items, (uint32_t)dataType);
+	return library_send(&items);
+}
+
+/* cached 2201 */
+STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dGetBufferSizes(int batch, int dim, int seqLen,
+		int kernelSize, cudnnDataType_t dataType, size_t *workspaceSizeInBytes,
+		size_t *reserveSpaceSizeInBytes)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dGetBufferSizes,
+		OP_cudnnLongFFTCausalConv1dGetBufferSizes, LIBRARY_CACHED, cudnn_own());
+	library_put_int(&items, (uint32_t)batch);
+	library_put_int(&items, (uint32_t)dim);
+	library_put_int(&items, (uint32_t)seqLen);
+	library_put_int(&items, (uint32_t)kernelSize);
+	library_put_int(&items, (uint32_t)dataType);
+	library_out(&items, workspaceSizeInBytes, sizeof(*workspaceSizeInBytes));
+	library_out(&items, reserveSpaceSizeInBytes, sizeof(*reserveSpaceSizeInBytes));
+	return library_send(&items);
+}
+
+/* learned 2202 */
+STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dForward(cudaStream_t stream, const void *x,
+		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
+		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
+		void *reserveSpace, size_t reserveSpaceSizeInBytes)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dForward,
+		OP_cudnnLongFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
+	library_put_stream(&items, stream);
+	library_put_device(&items, x);
+	library_put_device(&items, weight);
+	library_put_device(&items, y);
+	library_put_int(&items, (uint32_t)batch);
+	library_put_int(&items, (uint32_t)dim);
+	library_put_int(&items, (uint32_t)seqLen);
+	library_put_int(&items, (uint32_t)kernelSize);
+	library_put_int(&items, (uint32_t)dataType);
+	library_put_device(&items, workspace);
+	library_put_long(&items, (uint64_t)workspaceSizeInBytes);
+	library_put_device(&items, reserveSpace);
+	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	return library_send(&items);
+}
+
+/* learned 2203 */
+STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, const void *dy,
+		void *dx, void *dweight, int batch, int dim, int seqLen, int kernelSize,
+		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
+		void *reserveSpace, size_t reserveSpaceSizeInBytes)
+{
+	struct library_items items;
+
+	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dBackward,
+		OP_cudnnLongFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
+	library_put_stream(&items, stream);
+	library_put_device(&items, dy);
+	library_put_device(&items, dx);
+	library_put_device(&items, dweight);
+	library_put_int(&items, (uint32_t)batch);
+	library_put_int(&items, (uint32_t)dim);
+	library_put_int(&items, (uint32_t)seqLen);
+	library_put_int(&items, (uint32_t)kernelSize);
+	library_put_int(&items, (uint32_t)dataType);
+	library_put_device(&items, workspace);
+	library_put_long(&items, (uint64_t)workspaceSizeInBytes);
+	library_put_device(&items, reserveSpace);
+	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	return library_send(&items);
+}
 #endif
 #if VCUDA_ABI == 8
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor,
@@ -2894,17 +3123,6 @@ REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatForward)
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatBackward)
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatV2Forward)
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatV2Backward)
-REFUSED(cudnn, cudnnStatus_t, cudnnCausalConv1dForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnCausalConv1dBackward)
-REFUSED(cudnn, cudnnStatus_t, cudnnCausalConv1dNwhForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnCausalConv1dNwhBackward)
-REFUSED(cudnn, cudnnStatus_t, cudnnB2BCausalConv1dForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnB2BCausalConv1dBackward)
-REFUSED(cudnn, cudnnStatus_t, cudnnFFTCausalConv1dForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnFFTCausalConv1dBackward)
-REFUSED(cudnn, cudnnStatus_t, cudnnLongFFTCausalConv1dGetBufferSizes)
-REFUSED(cudnn, cudnnStatus_t, cudnnLongFFTCausalConv1dForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnLongFFTCausalConv1dBackward)
 #endif
 #undef WHY
 

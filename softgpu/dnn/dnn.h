@@ -73,6 +73,10 @@ void dnn_fail(struct dnn_job *job);
 /* [at, at + bytes) if the device has it; else NULL, and the handle failed. */
 void *dnn_reach(struct dnn_job *job, const void *at, uint64_t bytes);
 
+/* One for a call that takes a stream instead; NULL: no memory. The caller drops it. */
+struct dnn_handle *dnn_handle_of(CUstream stream);
+void dnn_handle_drop(struct dnn_handle *handle);
+
 /* ---- values.c ---- */
 
 #define cleanup_values __attribute__((cleanup(dnn_values_free)))

@@ -58,7 +58,7 @@ static void job_run(void *argument)
 	cuSoftgpuTaskEnd();
 }
 
-static void handle_drop(struct dnn_handle *handle)
+void dnn_handle_drop(struct dnn_handle *handle)
 {
 	if (atomic_fetch_sub(&handle->refs, 1) == 1)
 		free(handle);
@@ -68,7 +68,7 @@ void dnn_job_drop(struct dnn_job *job)
 {
 	if (job->drop)
 		job->drop(job);
-	handle_drop(job->handle);
+	dnn_handle_drop(job->handle);
 	free(job);
 }
 
@@ -124,6 +124,17 @@ int dnn_submit(struct dnn_job *job)
 	return CUDNN_STATUS_EXECUTION_FAILED;
 }
 
+struct dnn_handle *dnn_handle_of(CUstream stream)
+{
+	struct dnn_handle *handle = calloc(1, sizeof(*handle));
+
+	if (handle) {
+		handle->refs = 1;
+		handle->stream = stream;
+	}
+	return handle;
+}
+
 DNN_CALL(cudnnCreate, struct dnn_handle **handle)
 {
 	CUcontext context;
@@ -146,7 +157,7 @@ DNN_CALL(cudnnDestroy, struct dnn_handle *handle)
 	/* As NVIDIA's does; where it cannot be done, jobs still name the handle, which stays.
 	 */
 	cuCtxSynchronize();
-	handle_drop(handle);
+	dnn_handle_drop(handle);
 	return CUDNN_STATUS_SUCCESS;
 }
 

@@ -103,7 +103,7 @@ def tests(build, family):
     names = sorted(f[:-2] for f in os.listdir(os.path.join(TOP, "tests", family))
                    if f.endswith(".c") and f not in ("steady.c", "record.c"))
     rows = [(f"{abi}-{name}", shows(family, name), program, (build, family, abi, name))
-            for name in names for abi in both if not name.endswith("-8") or abi == 8]
+            for name in names for abi in both if name[-2:] not in ("-8", "-9") or name.endswith(f"-{abi}")]
     rows += [("strict", f"{whole} with every call answered, nothing learned or remembered",
               without_shortcuts, (build, family, whole))]
     rows += [(f"cost-{t}", f"round trips of one {t}: {n}", round_trips, (build, family, t, n))

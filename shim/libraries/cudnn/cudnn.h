@@ -48,6 +48,10 @@ void cudnn_put_descriptor(struct library_items *items, const void *descriptor, u
 /* NULL: not a handle of this front. */
 struct library_handle *cudnn_find(cudnnHandle_t handle);
 
+/* The front's own for the thread's context, which gets one where it has none yet: for calls
+ * without a handle. NULL: it cannot be made. */
+cudnnHandle_t cudnn_own(void);
+
 /* NULL: no descriptor of that kind. */
 struct cudnn_descriptor *cudnn_descriptor_of(const void *descriptor, uint32_t kind);
 /* The same, but it must have been set. */

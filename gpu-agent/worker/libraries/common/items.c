@@ -392,6 +392,7 @@ static bool library_open(struct library_frame *f, const struct library_body *bod
 		return false;
 	f->library = f->served->library;
 	f->handle = f->served->handle;
+	f->stream = f->served->stream;
 	if (f->of->pointer_mode != LIBRARY_NO_WORD)
 		f->mode = (int32_t)body->state.word[f->of->pointer_mode];
 	return true;
