@@ -2528,6 +2528,64 @@ static int run_cusparseSDDMM(struct library_frame *f)
 		externalBuffer);
 }
 
+static int run_cusparseSpMatConvert_bufferSize(struct library_frame *f)
+{
+	__typeof__(cusparseSpMatConvert_bufferSize) *call = (__typeof__(call))f->function;
+	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
+	cusparseConstSpMatDescr_t sourceDescr = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
+	cusparseSpMatDescr_t targetDescr = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
+	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
+	cusparseSpMatConvertAlg_t alg = (cusparseSpMatConvertAlg_t)library_get_int(f);
+	cusparseSpMatConvertDescr_t convertDescr =
+		library_get_descriptor(f, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	size_t *bufferSize = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, opA, sourceDescr, targetDescr, copyValues, alg, convertDescr,
+		bufferSize);
+}
+
+static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
+{
+	__typeof__(cusparseSpMatConvert_analysis) *call = (__typeof__(call))f->function;
+	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
+	cusparseConstSpMatDescr_t sourceDescr =
+		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	cusparseSpMatDescr_t targetDescr =
+		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
+	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
+	cusparseSpMatConvertAlg_t alg = (cusparseSpMatConvertAlg_t)library_get_int(f);
+	cusparseSpMatConvertDescr_t convertDescr =
+		library_get_descriptor(f, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	void *externalBuffer = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, opA, sourceDescr, targetDescr, copyValues, alg, convertDescr,
+		externalBuffer);
+}
+
+static int run_cusparseSpMatConvert(struct library_frame *f)
+{
+	__typeof__(cusparseSpMatConvert) *call = (__typeof__(call))f->function;
+	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
+	cusparseConstSpMatDescr_t sourceDescr =
+		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	cusparseSpMatDescr_t targetDescr =
+		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
+	cusparseSpMatConvertAlg_t alg = (cusparseSpMatConvertAlg_t)library_get_int(f);
+	cusparseSpMatConvertDescr_t convertDescr =
+		library_get_descriptor(f, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	void *externalBuffer = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, opA, sourceDescr, targetDescr, copyValues, alg, convertDescr,
+		externalBuffer);
+}
+
 static CUresult serve_items(struct worker *w, struct request *r);
 
 #define SERVED(of, name, verb, run, answer) \
@@ -2892,6 +2950,9 @@ static const struct library_run runs[] = {
 	ITEMS(cusparseSDDMM_bufferSize, cached, run_cusparseSDDMM_bufferSize, 1),
 	ITEMS(cusparseSDDMM_preprocess, learned, run_cusparseSDDMM_preprocess, 0),
 	ITEMS(cusparseSDDMM, learned, run_cusparseSDDMM, 0),
+	ITEMS(cusparseSpMatConvert_bufferSize, post, run_cusparseSpMatConvert_bufferSize, 1),
+	ITEMS(cusparseSpMatConvert_analysis, call, run_cusparseSpMatConvert_analysis, 1),
+	ITEMS(cusparseSpMatConvert, learned, run_cusparseSpMatConvert, 0),
 };
 
 static CUresult serve_items(struct worker *w, struct request *r)

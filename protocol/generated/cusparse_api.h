@@ -973,6 +973,27 @@ cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle, cusparseOperat
 		const void *alpha, cusparseConstSpMatDescr_t matA,
 		cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpMVAlg_t alg, void *externalBuffer);
+cusparseStatus_t cusparseSpMatGetSizes(cusparseConstSpMatDescr_t spMatDescr,
+		cusparseSpMatSizes_t *sizes);
+cusparseStatus_t cusparseSpMatSetPointers(cusparseSpMatDescr_t spMatDescr,
+		const cusparseSpMatPointers_t *pointers);
+cusparseStatus_t cusparseSpMatGetPointers(cusparseSpMatDescr_t spMatDescr,
+		cusparseSpMatPointers_t *pointers);
+cusparseStatus_t cusparseSpMatConvertDescrCreate(cusparseSpMatConvertDescr_t *descr);
+cusparseStatus_t cusparseSpMatConvertDescrDestroy(cusparseSpMatConvertDescr_t descr);
+cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t handle,
+		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
+		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
+		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
+		size_t *bufferSize);
+cusparseStatus_t cusparseSpMatConvert_analysis(cusparseHandle_t handle, cusparseOperation_t opA,
+		cusparseConstSpMatDescr_t sourceDescr, cusparseSpMatDescr_t targetDescr,
+		cusparseAction_t copyValues, cusparseSpMatConvertAlg_t alg,
+		cusparseSpMatConvertDescr_t convertDescr, void *externalBuffer);
+cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle, cusparseOperation_t opA,
+		cusparseConstSpMatDescr_t sourceDescr, cusparseSpMatDescr_t targetDescr,
+		cusparseAction_t copyValues, cusparseSpMatConvertAlg_t alg,
+		cusparseSpMatConvertDescr_t convertDescr, void *externalBuffer);
 cusparseStatus_t cusparseSpSV_createDescr(cusparseSpSVDescr_t *descr);
 cusparseStatus_t cusparseSpSV_destroyDescr(cusparseSpSVDescr_t descr);
 cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle, cusparseOperation_t opA,

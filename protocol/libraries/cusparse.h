@@ -38,6 +38,7 @@ typedef struct cusparseSpSVDescr *cusparseSpSVDescr_t;
 typedef struct cusparseSpSMDescr *cusparseSpSMDescr_t;
 typedef struct cusparseSpGEMMDescr *cusparseSpGEMMDescr_t;
 typedef struct cusparseSpGEAMDescr *cusparseSpGEAMDescr_t;
+typedef struct cusparseSpMatConvertDescr *cusparseSpMatConvertDescr_t;
 typedef void (*cusparseLoggerCallback_t)(int level, const char *function, const char *message);
 
 typedef int cusparseStatus_t;
@@ -66,6 +67,16 @@ typedef int cusparseSpMMAlg_t;
 typedef int cusparseSpGEMMAlg_t;
 typedef int cusparseSpGEAMAlg_t;
 typedef int cusparseSDDMMAlg_t;
+typedef int cusparseSpMatConvertAlg_t;
+/* What a matrix's format has of them, in the order of the function that makes it. */
+typedef struct {
+	cusparseFormat_t format;
+	void *place[8];
+} cusparseSpMatPointers_t;
+typedef struct {
+	cusparseFormat_t format;
+	int64_t size[8];
+} cusparseSpMatSizes_t;
 typedef struct {
 	unsigned short x;
 } __half;
@@ -124,6 +135,7 @@ enum cusparse_item {
 	CUSPARSE_ITEM_CSRU2CSR,
 	CUSPARSE_ITEM_COLOR,
 	CUSPARSE_ITEM_PRUNE,
+	CUSPARSE_ITEM_CONVERT,
 	CUSPARSE_ITEM_END,
 };
 

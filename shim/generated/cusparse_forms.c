@@ -314,6 +314,16 @@ cusparseStatus_t hand_cusparseConstDnMatGetValues(cusparseConstDnMatDescr_t dnMa
 	return hand_cusparseDnMatGetValues((cusparseDnMatDescr_t)dnMatDescr, (void **)values);
 }
 
+cusparseStatus_t hand_cusparseSpMatConvertDescrCreate(cusparseSpMatConvertDescr_t *descr)
+{
+	return cusparse_new((void **)descr, CUSPARSE_ITEM_CONVERT);
+}
+
+cusparseStatus_t hand_cusparseSpMatConvertDescrDestroy(cusparseSpMatConvertDescr_t descr)
+{
+	return cusparse_free(descr, CUSPARSE_ITEM_CONVERT);
+}
+
 cusparseStatus_t hand_cusparseSpSV_createDescr(cusparseSpSVDescr_t *descr)
 {
 	return cusparse_new((void **)descr, CUSPARSE_ITEM_SPSV);

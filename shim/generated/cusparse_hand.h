@@ -242,6 +242,14 @@ cusparseStatus_t hand_cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t dnMatDes
 		int batchCount, int64_t batchStride);
 cusparseStatus_t hand_cusparseDnMatGetStridedBatch(cusparseConstDnMatDescr_t dnMatDescr,
 		int *batchCount, int64_t *batchStride);
+cusparseStatus_t hand_cusparseSpMatGetSizes(cusparseConstSpMatDescr_t spMatDescr,
+		cusparseSpMatSizes_t *sizes);
+cusparseStatus_t hand_cusparseSpMatSetPointers(cusparseSpMatDescr_t spMatDescr,
+		const cusparseSpMatPointers_t *pointers);
+cusparseStatus_t hand_cusparseSpMatGetPointers(cusparseSpMatDescr_t spMatDescr,
+		cusparseSpMatPointers_t *pointers);
+cusparseStatus_t hand_cusparseSpMatConvertDescrCreate(cusparseSpMatConvertDescr_t *descr);
+cusparseStatus_t hand_cusparseSpMatConvertDescrDestroy(cusparseSpMatConvertDescr_t descr);
 cusparseStatus_t hand_cusparseSpSV_createDescr(cusparseSpSVDescr_t *descr);
 cusparseStatus_t hand_cusparseSpSV_destroyDescr(cusparseSpSVDescr_t descr);
 cusparseStatus_t hand_cusparseSpSM_createDescr(cusparseSpSMDescr_t *descr);

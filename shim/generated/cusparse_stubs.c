@@ -3576,6 +3576,82 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle,
 	library_put_device(&items, externalBuffer);
 	return library_send(&items);
 }
+STUB(library, cusparseStatus_t, cusparseSpMatGetSizes, hand_cusparseSpMatGetSizes,
+	(cusparseConstSpMatDescr_t spMatDescr, cusparseSpMatSizes_t *sizes), (spMatDescr,
+	sizes))
+STUB(library, cusparseStatus_t, cusparseSpMatSetPointers, hand_cusparseSpMatSetPointers,
+	(cusparseSpMatDescr_t spMatDescr, const cusparseSpMatPointers_t *pointers), (spMatDescr,
+	pointers))
+STUB(library, cusparseStatus_t, cusparseSpMatGetPointers, hand_cusparseSpMatGetPointers,
+	(cusparseSpMatDescr_t spMatDescr, cusparseSpMatPointers_t *pointers), (spMatDescr,
+	pointers))
+STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrCreate,
+	hand_cusparseSpMatConvertDescrCreate, (cusparseSpMatConvertDescr_t *descr), (descr))
+STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrDestroy,
+	hand_cusparseSpMatConvertDescrDestroy, (cusparseSpMatConvertDescr_t descr), (descr))
+
+/* cached 3507 */
+STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t handle,
+		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
+		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
+		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
+		size_t *bufferSize)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_bufferSize,
+		OP_cusparseSpMatConvert_bufferSize, LIBRARY_CACHED, handle);
+	library_put_int(&items, (uint32_t)opA);
+	library_put_descriptor(&items, sourceDescr, CUSPARSE_ITEM_SPMAT);
+	library_put_descriptor(&items, targetDescr, CUSPARSE_ITEM_SPMAT);
+	library_put_int(&items, (uint32_t)copyValues);
+	library_put_int(&items, (uint32_t)alg);
+	library_put_descriptor(&items, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	library_out(&items, bufferSize, sizeof(*bufferSize));
+	return library_send(&items);
+}
+
+/* call 3508 */
+STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_analysis(cusparseHandle_t handle,
+		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
+		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
+		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
+		void *externalBuffer)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_analysis,
+		OP_cusparseSpMatConvert_analysis, LIBRARY_CALL, handle);
+	library_put_int(&items, (uint32_t)opA);
+	library_put_descriptor(&items, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	library_put_descriptor(&items, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
+	library_put_int(&items, (uint32_t)copyValues);
+	library_put_int(&items, (uint32_t)alg);
+	library_put_descriptor(&items, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	library_put_device(&items, externalBuffer);
+	return library_send(&items);
+}
+
+/* learned 3509 */
+STUB_EXPORT cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle,
+		cusparseOperation_t opA, cusparseConstSpMatDescr_t sourceDescr,
+		cusparseSpMatDescr_t targetDescr, cusparseAction_t copyValues,
+		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
+		void *externalBuffer)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert,
+		OP_cusparseSpMatConvert, LIBRARY_LEARNED, handle);
+	library_put_int(&items, (uint32_t)opA);
+	library_put_descriptor(&items, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	library_put_descriptor(&items, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	library_put_int(&items, (uint32_t)copyValues);
+	library_put_int(&items, (uint32_t)alg);
+	library_put_descriptor(&items, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	library_put_device(&items, externalBuffer);
+	return library_send(&items);
+}
 STUB(library, cusparseStatus_t, cusparseSpSV_createDescr, hand_cusparseSpSV_createDescr,
 	(cusparseSpSVDescr_t *descr), (descr))
 STUB(library, cusparseStatus_t, cusparseSpSV_destroyDescr, hand_cusparseSpSV_destroyDescr,
@@ -4227,14 +4303,6 @@ REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_createPlan)
 REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_destroyPlan)
 REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_setGlobalUserData)
 REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatGetSizes)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatSetPointers)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatGetPointers)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatConvertDescrCreate)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatConvertDescrDestroy)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatConvert_bufferSize)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatConvert_analysis)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMatConvert)
 #endif
 #undef WHY
 

@@ -127,9 +127,15 @@ cusparseStatus_t hand_cusparseCooSetPointers(
 		spmat_in(spMatDescr, CUSPARSE_FORMAT_COO), cooRows, cooColumns, cooValues);
 }
 
+/* How many parts it has; the values are the last. */
+static unsigned places_of(const struct cusparse_object *o)
+{
+	return o->content.spmat.format == CUSPARSE_FORMAT_BLOCKED_ELL ? 2 : 3;
+}
+
 static void **values_of(struct cusparse_object *o)
 {
-	return &o->place[o->content.spmat.format == CUSPARSE_FORMAT_BLOCKED_ELL ? 1 : 2];
+	return &o->place[places_of(o) - 1];
 }
 
 cusparseStatus_t hand_cusparseSpMatGetValues(cusparseSpMatDescr_t spMatDescr, void **values)
@@ -149,6 +155,32 @@ cusparseStatus_t hand_cusparseSpMatSetValues(cusparseSpMatDescr_t spMatDescr, vo
 	if (!o || !values)
 		return CUSPARSE_STATUS_INVALID_VALUE;
 	*values_of(o) = values;
+	return CUSPARSE_STATUS_SUCCESS;
+}
+
+cusparseStatus_t hand_cusparseSpMatSetPointers(
+	cusparseSpMatDescr_t spMatDescr, const cusparseSpMatPointers_t *pointers)
+{
+	struct cusparse_object *o = pointers ? spmat_in(spMatDescr, pointers->format) : NULL;
+
+	if (!o)
+		return CUSPARSE_STATUS_INVALID_VALUE;
+	for (unsigned i = 0; i < places_of(o); i++)
+		o->place[i] = pointers->place[i];
+	return CUSPARSE_STATUS_SUCCESS;
+}
+
+cusparseStatus_t hand_cusparseSpMatGetPointers(
+	cusparseSpMatDescr_t spMatDescr, cusparseSpMatPointers_t *pointers)
+{
+	const struct cusparse_object *o = spmat(spMatDescr);
+
+	if (!o || !pointers)
+		return CUSPARSE_STATUS_INVALID_VALUE;
+	memset(pointers, 0, sizeof(*pointers));
+	pointers->format = o->content.spmat.format;
+	for (unsigned i = 0; i < places_of(o); i++)
+		pointers->place[i] = o->place[i];
 	return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -187,6 +219,25 @@ cusparseStatus_t hand_cusparseSpMatGetSize(
 	*rows = m->rows;
 	*cols = m->cols;
 	*nnz = m->format == CUSPARSE_FORMAT_BLOCKED_ELL ? m->rows * o->count : o->count;
+	return CUSPARSE_STATUS_SUCCESS;
+}
+
+cusparseStatus_t hand_cusparseSpMatGetSizes(
+	cusparseConstSpMatDescr_t spMatDescr, cusparseSpMatSizes_t *sizes)
+{
+	const struct cusparse_object *o = spmat(spMatDescr);
+	const struct cusparse_spmat *m = o ? &o->content.spmat : NULL;
+
+	if (!o || !sizes)
+		return CUSPARSE_STATUS_INVALID_VALUE;
+	*sizes = (cusparseSpMatSizes_t){m->format, {m->rows, m->cols, o->count}};
+	if (m->format == CUSPARSE_FORMAT_BLOCKED_ELL) {
+		sizes->size[2] = m->size[0];
+		sizes->size[3] = o->count;
+	} else {
+		sizes->size[3] = m->size[0];
+		sizes->size[4] = m->size[1];
+	}
 	return CUSPARSE_STATUS_SUCCESS;
 }
 

@@ -176,7 +176,9 @@ static int make_vector(
 	KIND(BSRILU02, bsrilu02Info_t, CreateBsrilu02Info, DestroyBsrilu02Info)                \
 	KIND(CSRU2CSR, csru2csrInfo_t, CreateCsru2csrInfo, DestroyCsru2csrInfo)                \
 	KIND(COLOR, cusparseColorInfo_t, CreateColorInfo, DestroyColorInfo)                    \
-	KIND(PRUNE, pruneInfo_t, CreatePruneInfo, DestroyPruneInfo)
+	KIND(PRUNE, pruneInfo_t, CreatePruneInfo, DestroyPruneInfo)                            \
+	KIND(CONVERT, cusparseSpMatConvertDescr_t, SpMatConvertDescrCreate,                    \
+		SpMatConvertDescrDestroy)
 
 int cusparse_make(
 	const struct cusparse_library *l, const struct cusparse_said *said, void **made)
