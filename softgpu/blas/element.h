@@ -85,7 +85,7 @@ static inline uint64_t blas_view_at(const struct blas_view *v, int i, int j)
 	case BLAS_PACKED:
 		return v->uplo == BLAS_UPPER ? row + col * (col + 1) / 2
 					     : row + (2 * n - col - 1) * col / 2;
-	case BLAS_BAND: return col * (uint64_t)v->ld + (uint64_t)(v->ku + i - j);
+	case BLAS_BAND: return col * (uint64_t)v->ld + (uint64_t)((int64_t)v->ku + i - j);
 	case BLAS_FULL: break;
 	}
 	return col * (uint64_t)v->ld + row;

@@ -214,7 +214,8 @@ static int batched(const struct batched *w)
 		return BLAS_EXECUTION_FAILED;
 	if (!w->m || !w->n || !w->batch)
 		return BLAS_SUCCESS;
-	if ((int64_t)w->m * w->n > INT32_MAX) /* what LAPACK counts by */
+	/* What LAPACK counts by. */
+	if ((int64_t)w->m * w->n > INT32_MAX || (int64_t)w->m + w->n + w->k > INT32_MAX / 2)
 		return BLAS_ALLOC_FAILED;
 	b = aligned_alloc(16, (sizeof(*b) + 15) & ~(size_t)15);
 	if (!b)

@@ -25,12 +25,12 @@ struct level2 {
 static bool level2_right(const struct level2 *l)
 {
 	bool scaled = l->fold != BLAS_TRIANGLE;
-	int rows = l->layout == BLAS_BAND ? l->kl + l->ku + 1 : l->m;
+	int64_t rows = l->layout == BLAS_BAND ? (int64_t)l->kl + l->ku + 1 : l->m;
 
 	return l->m >= 0 && l->n >= 0 && l->kl >= 0 && l->ku >= 0 && l->incx &&
 	       (!l->y || l->incy) && (!scaled || l->alpha) && l->uplo >= 0 && l->uplo <= 1 &&
 	       l->op >= 0 && l->op <= BLAS_OP_C && l->diag >= 0 && l->diag <= 1 &&
-	       (l->layout == BLAS_PACKED || l->lda >= blas_max(1, rows));
+	       (l->layout == BLAS_PACKED || l->lda >= (rows > 1 ? rows : 1));
 }
 
 static int level2(const struct level2 *l)
