@@ -852,6 +852,94 @@ PROTOTYPE_cublasCtrmv(cublasStrmv, float);
 void cublasStrsm(char side, char uplo, char transa, char diag, int m, int n, float alpha,
 		const float *A, int lda, float *B, int ldb);
 PROTOTYPE_cublasCtrmv(cublasStrsv, float);
+#define PROTOTYPE_cublasXtCgemm(name, TYPE) \
+	cublasStatus_t name(cublasXtHandle_t handle, cublasOperation_t transa, \
+			cublasOperation_t transb, size_t m, size_t n, size_t k, \
+			const TYPE *alpha, const TYPE *A, size_t lda, const TYPE *B, \
+			size_t ldb, const TYPE *beta, TYPE *C, size_t ldc)
+PROTOTYPE_cublasXtCgemm(cublasXtCgemm, cuComplex);
+#define PROTOTYPE_cublasXtChemm(name, TYPE) \
+	cublasStatus_t name(cublasXtHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, size_t m, size_t n, const TYPE *alpha, \
+			const TYPE *A, size_t lda, const TYPE *B, size_t ldb, \
+			const TYPE *beta, TYPE *C, size_t ldc)
+PROTOTYPE_cublasXtChemm(cublasXtChemm, cuComplex);
+#define PROTOTYPE_cublasXtCher2k(name, TYPE, OTHER) \
+	cublasStatus_t name(cublasXtHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, size_t n, size_t k, const TYPE *alpha, \
+			const TYPE *A, size_t lda, const TYPE *B, size_t ldb, \
+			const OTHER *beta, TYPE *C, size_t ldc)
+PROTOTYPE_cublasXtCher2k(cublasXtCher2k, cuComplex, float);
+#define PROTOTYPE_cublasXtCherk(name, TYPE, OTHER) \
+	cublasStatus_t name(cublasXtHandle_t handle, cublasFillMode_t uplo, \
+			cublasOperation_t trans, size_t n, size_t k, const TYPE *alpha, \
+			const OTHER *A, size_t lda, const TYPE *beta, OTHER *C, size_t ldc)
+PROTOTYPE_cublasXtCherk(cublasXtCherk, float, cuComplex);
+PROTOTYPE_cublasXtCher2k(cublasXtCherkx, cuComplex, float);
+cublasStatus_t cublasXtCreate(cublasXtHandle_t *handle);
+#define PROTOTYPE_cublasXtCspmm(name, TYPE) \
+	cublasStatus_t name(cublasXtHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, size_t m, size_t n, const TYPE *alpha, \
+			const TYPE *AP, const TYPE *B, size_t ldb, const TYPE *beta, TYPE *C, \
+			size_t ldc)
+PROTOTYPE_cublasXtCspmm(cublasXtCspmm, cuComplex);
+PROTOTYPE_cublasXtChemm(cublasXtCsymm, cuComplex);
+PROTOTYPE_cublasXtCher2k(cublasXtCsyr2k, cuComplex, cuComplex);
+PROTOTYPE_cublasXtCherk(cublasXtCsyrk, cuComplex, cuComplex);
+PROTOTYPE_cublasXtCher2k(cublasXtCsyrkx, cuComplex, cuComplex);
+#define PROTOTYPE_cublasXtCtrmm(name, TYPE) \
+	cublasStatus_t name(cublasXtHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			size_t m, size_t n, const TYPE *alpha, const TYPE *A, size_t lda, \
+			const TYPE *B, size_t ldb, TYPE *C, size_t ldc)
+PROTOTYPE_cublasXtCtrmm(cublasXtCtrmm, cuComplex);
+#define PROTOTYPE_cublasXtCtrsm(name, TYPE) \
+	cublasStatus_t name(cublasXtHandle_t handle, cublasSideMode_t side, \
+			cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, \
+			size_t m, size_t n, const TYPE *alpha, const TYPE *A, size_t lda, \
+			TYPE *B, size_t ldb)
+PROTOTYPE_cublasXtCtrsm(cublasXtCtrsm, cuComplex);
+cublasStatus_t cublasXtDestroy(cublasXtHandle_t handle);
+cublasStatus_t cublasXtDeviceSelect(cublasXtHandle_t handle, int nbDevices, int deviceId[]);
+PROTOTYPE_cublasXtCgemm(cublasXtDgemm, double);
+PROTOTYPE_cublasXtCspmm(cublasXtDspmm, double);
+PROTOTYPE_cublasXtChemm(cublasXtDsymm, double);
+PROTOTYPE_cublasXtCher2k(cublasXtDsyr2k, double, double);
+PROTOTYPE_cublasXtCherk(cublasXtDsyrk, double, double);
+PROTOTYPE_cublasXtCher2k(cublasXtDsyrkx, double, double);
+PROTOTYPE_cublasXtCtrmm(cublasXtDtrmm, double);
+PROTOTYPE_cublasXtCtrsm(cublasXtDtrsm, double);
+cublasStatus_t cublasXtGetBlockDim(cublasXtHandle_t handle, int *blockDim);
+cublasStatus_t cublasXtGetNumBoards(int nbDevices, int deviceId[], int *nbBoards);
+cublasStatus_t cublasXtGetPinningMemMode(cublasXtHandle_t handle,
+		cublasXtPinnedMemMode_t *mode);
+cublasStatus_t cublasXtMaxBoards(int *nbGpuBoards);
+cublasStatus_t cublasXtSetBlockDim(cublasXtHandle_t handle, int blockDim);
+cublasStatus_t cublasXtSetCpuRatio(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp,
+		cublasXtOpType_t type, float ratio);
+cublasStatus_t cublasXtSetCpuRoutine(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp,
+		cublasXtOpType_t type, void *blasFunctor);
+cublasStatus_t cublasXtSetPinningMemMode(cublasXtHandle_t handle, cublasXtPinnedMemMode_t mode);
+PROTOTYPE_cublasXtCgemm(cublasXtSgemm, float);
+PROTOTYPE_cublasXtCspmm(cublasXtSspmm, float);
+PROTOTYPE_cublasXtChemm(cublasXtSsymm, float);
+PROTOTYPE_cublasXtCher2k(cublasXtSsyr2k, float, float);
+PROTOTYPE_cublasXtCherk(cublasXtSsyrk, float, float);
+PROTOTYPE_cublasXtCher2k(cublasXtSsyrkx, float, float);
+PROTOTYPE_cublasXtCtrmm(cublasXtStrmm, float);
+PROTOTYPE_cublasXtCtrsm(cublasXtStrsm, float);
+PROTOTYPE_cublasXtCgemm(cublasXtZgemm, cuDoubleComplex);
+PROTOTYPE_cublasXtChemm(cublasXtZhemm, cuDoubleComplex);
+PROTOTYPE_cublasXtCher2k(cublasXtZher2k, cuDoubleComplex, double);
+PROTOTYPE_cublasXtCherk(cublasXtZherk, double, cuDoubleComplex);
+PROTOTYPE_cublasXtCher2k(cublasXtZherkx, cuDoubleComplex, double);
+PROTOTYPE_cublasXtCspmm(cublasXtZspmm, cuDoubleComplex);
+PROTOTYPE_cublasXtChemm(cublasXtZsymm, cuDoubleComplex);
+PROTOTYPE_cublasXtCher2k(cublasXtZsyr2k, cuDoubleComplex, cuDoubleComplex);
+PROTOTYPE_cublasXtCherk(cublasXtZsyrk, cuDoubleComplex, cuDoubleComplex);
+PROTOTYPE_cublasXtCher2k(cublasXtZsyrkx, cuDoubleComplex, cuDoubleComplex);
+PROTOTYPE_cublasXtCtrmm(cublasXtZtrmm, cuDoubleComplex);
+PROTOTYPE_cublasXtCtrsm(cublasXtZtrsm, cuDoubleComplex);
 void cublasZaxpy(int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy);
 void cublasZcopy(int n, const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);

@@ -31,6 +31,10 @@ typedef int cudaEmulationSpecialValuesSupport;
 typedef int cudaEmulationMantissaControl;
 #endif
 typedef void (*cublasLogCallback)(const char *message);
+typedef struct cublasXtContext *cublasXtHandle_t;
+typedef int cublasXtPinnedMemMode_t;
+typedef int cublasXtOpType_t;
+typedef int cublasXtBlasOp_t;
 
 enum {
 	CUBLAS_STATUS_SUCCESS = 0,
@@ -44,6 +48,8 @@ enum {
 	CUBLAS_STATUS_NOT_SUPPORTED = 15,
 	CUBLAS_STATUS_LICENSE_ERROR = 16,
 };
+enum { CUBLASXT_PINNING_DISABLED = 0, CUBLASXT_PINNING_ENABLED = 1 };
+enum { CUBLASXT_FLOAT = 0, CUBLASXT_DOUBLECOMPLEX = 3, CUBLASXT_ROUTINE_MAX = 12 };
 enum { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 };
 enum {
 	CUBLAS_COMPUTE_16F = 64,

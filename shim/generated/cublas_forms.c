@@ -803,6 +803,354 @@ void hand_cublasStrsv(char uplo, char trans, char diag, int n, const float *A, i
 		cublas_diag(diag), n, A, lda, x, incx);
 }
 
+cublasStatus_t hand_cublasXtCgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc)
+{
+	return xt_gemm(XT_C, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtChemm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc)
+{
+	return xt_mirror(XT_C, XT_HEMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCher2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const float *beta, cuComplex *C, size_t ldc)
+{
+	return xt_rank(XT_C, XT_HER2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCherk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha,
+		const cuComplex *A, size_t lda, const float *beta, cuComplex *C, size_t ldc)
+{
+	return xt_rank(XT_C, XT_HERK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCherkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const float *beta, cuComplex *C, size_t ldc)
+{
+	return xt_rank(XT_C, XT_HERKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuComplex *alpha,
+		const cuComplex *AP, const cuComplex *B, size_t ldb, const cuComplex *beta,
+		cuComplex *C, size_t ldc)
+{
+	return xt_mirror(XT_C, XT_SPMM, handle, side, uplo, m, n, alpha, AP, 0, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtCsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc)
+{
+	return xt_mirror(XT_C, XT_SYMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc)
+{
+	return xt_rank(XT_C, XT_SYR2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *beta, cuComplex *C, size_t ldc)
+{
+	return xt_rank(XT_C, XT_SYRK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc)
+{
+	return xt_rank(XT_C, XT_SYRKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtCtrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuComplex *alpha, const cuComplex *A, size_t lda,
+		const cuComplex *B, size_t ldb, cuComplex *C, size_t ldc)
+{
+	return xt_trmm(XT_C, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtCtrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuComplex *alpha, const cuComplex *A, size_t lda, cuComplex *B,
+		size_t ldb)
+{
+	return xt_trsm(XT_C, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb);
+}
+
+cublasStatus_t hand_cublasXtDgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *B, size_t ldb, const double *beta,
+		double *C, size_t ldc)
+{
+	return xt_gemm(XT_D, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtDspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const double *alpha,
+		const double *AP, const double *B, size_t ldb, const double *beta, double *C,
+		size_t ldc)
+{
+	return xt_mirror(XT_D, XT_SPMM, handle, side, uplo, m, n, alpha, AP, 0, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtDsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const double *alpha, const double *A,
+		size_t lda, const double *B, size_t ldb, const double *beta, double *C,
+		size_t ldc)
+{
+	return xt_mirror(XT_D, XT_SYMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtDsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *B, size_t ldb, const double *beta,
+		double *C, size_t ldc)
+{
+	return xt_rank(XT_D, XT_SYR2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtDsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *beta, double *C, size_t ldc)
+{
+	return xt_rank(XT_D, XT_SYRK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtDsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *B, size_t ldb, const double *beta,
+		double *C, size_t ldc)
+{
+	return xt_rank(XT_D, XT_SYRKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtDtrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const double *alpha, const double *A, size_t lda, const double *B,
+		size_t ldb, double *C, size_t ldc)
+{
+	return xt_trmm(XT_D, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtDtrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const double *alpha, const double *A, size_t lda, double *B,
+		size_t ldb)
+{
+	return xt_trsm(XT_D, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb);
+}
+
+cublasStatus_t hand_cublasXtSgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k, const float *alpha,
+		const float *A, size_t lda, const float *B, size_t ldb, const float *beta,
+		float *C, size_t ldc)
+{
+	return xt_gemm(XT_S, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtSspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const float *alpha, const float *AP,
+		const float *B, size_t ldb, const float *beta, float *C, size_t ldc)
+{
+	return xt_mirror(XT_S, XT_SPMM, handle, side, uplo, m, n, alpha, AP, 0, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtSsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const float *alpha, const float *A,
+		size_t lda, const float *B, size_t ldb, const float *beta, float *C, size_t ldc)
+{
+	return xt_mirror(XT_S, XT_SYMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtSsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha, const float *A,
+		size_t lda, const float *B, size_t ldb, const float *beta, float *C, size_t ldc)
+{
+	return xt_rank(XT_S, XT_SYR2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtSsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha, const float *A,
+		size_t lda, const float *beta, float *C, size_t ldc)
+{
+	return xt_rank(XT_S, XT_SYRK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtSsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha, const float *A,
+		size_t lda, const float *B, size_t ldb, const float *beta, float *C, size_t ldc)
+{
+	return xt_rank(XT_S, XT_SYRKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtStrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const float *alpha, const float *A, size_t lda, const float *B,
+		size_t ldb, float *C, size_t ldc)
+{
+	return xt_trmm(XT_S, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtStrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const float *alpha, const float *A, size_t lda, float *B, size_t ldb)
+{
+	return xt_trsm(XT_S, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb);
+}
+
+cublasStatus_t hand_cublasXtZgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k,
+		const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+		const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta,
+		cuDoubleComplex *C, size_t ldc)
+{
+	return xt_gemm(XT_Z, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtZhemm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_mirror(XT_Z, XT_HEMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZher2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const double *beta, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_rank(XT_Z, XT_HER2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZherk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const cuDoubleComplex *A, size_t lda, const double *beta, cuDoubleComplex *C,
+		size_t ldc)
+{
+	return xt_rank(XT_Z, XT_HERK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZherkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const double *beta, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_rank(XT_Z, XT_HERKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *AP, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_mirror(XT_Z, XT_SPMM, handle, side, uplo, m, n, alpha, AP, 0, B, ldb, beta, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtZsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_mirror(XT_Z, XT_SYMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_rank(XT_Z, XT_SYR2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *beta,
+		cuDoubleComplex *C, size_t ldc)
+{
+	return xt_rank(XT_Z, XT_SYRK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_rank(XT_Z, XT_SYRKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
+		C, ldc);
+}
+
+cublasStatus_t hand_cublasXtZtrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+		const cuDoubleComplex *B, size_t ldb, cuDoubleComplex *C, size_t ldc)
+{
+	return xt_trmm(XT_Z, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C,
+		ldc);
+}
+
+cublasStatus_t hand_cublasXtZtrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+		cuDoubleComplex *B, size_t ldb)
+{
+	return xt_trsm(XT_Z, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb);
+}
+
 void hand_cublasZaxpy(int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy)
 {

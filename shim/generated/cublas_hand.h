@@ -279,6 +279,178 @@ void hand_cublasStrsm(char side, char uplo, char transa, char diag, int m, int n
 		const float *A, int lda, float *B, int ldb);
 void hand_cublasStrsv(char uplo, char trans, char diag, int n, const float *A, int lda,
 		float *x, int incx);
+cublasStatus_t hand_cublasXtCgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtChemm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCher2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const float *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCherk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha,
+		const cuComplex *A, size_t lda, const float *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCherkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const float *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCreate(cublasXtHandle_t *handle);
+cublasStatus_t hand_cublasXtCspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuComplex *alpha,
+		const cuComplex *AP, const cuComplex *B, size_t ldb, const cuComplex *beta,
+		cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *beta, cuComplex *C,
+		size_t ldc);
+cublasStatus_t hand_cublasXtCsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuComplex *alpha,
+		const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+		const cuComplex *beta, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCtrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuComplex *alpha, const cuComplex *A, size_t lda,
+		const cuComplex *B, size_t ldb, cuComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtCtrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuComplex *alpha, const cuComplex *A, size_t lda, cuComplex *B,
+		size_t ldb);
+cublasStatus_t hand_cublasXtDestroy(cublasXtHandle_t handle);
+cublasStatus_t hand_cublasXtDeviceSelect(cublasXtHandle_t handle, int nbDevices,
+		int deviceId[]);
+cublasStatus_t hand_cublasXtDgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *B, size_t ldb, const double *beta,
+		double *C, size_t ldc);
+cublasStatus_t hand_cublasXtDspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const double *alpha,
+		const double *AP, const double *B, size_t ldb, const double *beta, double *C,
+		size_t ldc);
+cublasStatus_t hand_cublasXtDsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const double *alpha, const double *A,
+		size_t lda, const double *B, size_t ldb, const double *beta, double *C,
+		size_t ldc);
+cublasStatus_t hand_cublasXtDsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *B, size_t ldb, const double *beta,
+		double *C, size_t ldc);
+cublasStatus_t hand_cublasXtDsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *beta, double *C, size_t ldc);
+cublasStatus_t hand_cublasXtDsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const double *A, size_t lda, const double *B, size_t ldb, const double *beta,
+		double *C, size_t ldc);
+cublasStatus_t hand_cublasXtDtrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const double *alpha, const double *A, size_t lda, const double *B,
+		size_t ldb, double *C, size_t ldc);
+cublasStatus_t hand_cublasXtDtrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const double *alpha, const double *A, size_t lda, double *B,
+		size_t ldb);
+cublasStatus_t hand_cublasXtGetBlockDim(cublasXtHandle_t handle, int *blockDim);
+cublasStatus_t hand_cublasXtGetNumBoards(int nbDevices, int deviceId[], int *nbBoards);
+cublasStatus_t hand_cublasXtGetPinningMemMode(cublasXtHandle_t handle,
+		cublasXtPinnedMemMode_t *mode);
+cublasStatus_t hand_cublasXtMaxBoards(int *nbGpuBoards);
+cublasStatus_t hand_cublasXtSetBlockDim(cublasXtHandle_t handle, int blockDim);
+cublasStatus_t hand_cublasXtSetCpuRatio(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp,
+		cublasXtOpType_t type, float ratio);
+cublasStatus_t hand_cublasXtSetCpuRoutine(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp,
+		cublasXtOpType_t type, void *blasFunctor);
+cublasStatus_t hand_cublasXtSetPinningMemMode(cublasXtHandle_t handle,
+		cublasXtPinnedMemMode_t mode);
+cublasStatus_t hand_cublasXtSgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k, const float *alpha,
+		const float *A, size_t lda, const float *B, size_t ldb, const float *beta,
+		float *C, size_t ldc);
+cublasStatus_t hand_cublasXtSspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const float *alpha, const float *AP,
+		const float *B, size_t ldb, const float *beta, float *C, size_t ldc);
+cublasStatus_t hand_cublasXtSsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const float *alpha, const float *A,
+		size_t lda, const float *B, size_t ldb, const float *beta, float *C,
+		size_t ldc);
+cublasStatus_t hand_cublasXtSsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha, const float *A,
+		size_t lda, const float *B, size_t ldb, const float *beta, float *C,
+		size_t ldc);
+cublasStatus_t hand_cublasXtSsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha, const float *A,
+		size_t lda, const float *beta, float *C, size_t ldc);
+cublasStatus_t hand_cublasXtSsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const float *alpha, const float *A,
+		size_t lda, const float *B, size_t ldb, const float *beta, float *C,
+		size_t ldc);
+cublasStatus_t hand_cublasXtStrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const float *alpha, const float *A, size_t lda, const float *B,
+		size_t ldb, float *C, size_t ldc);
+cublasStatus_t hand_cublasXtStrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const float *alpha, const float *A, size_t lda, float *B, size_t ldb);
+cublasStatus_t hand_cublasXtZgemm(cublasXtHandle_t handle, cublasOperation_t transa,
+		cublasOperation_t transb, size_t m, size_t n, size_t k,
+		const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+		const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta,
+		cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZhemm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZher2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const double *beta, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZherk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+		const cuDoubleComplex *A, size_t lda, const double *beta, cuDoubleComplex *C,
+		size_t ldc);
+cublasStatus_t hand_cublasXtZherkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const double *beta, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZspmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *AP, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZsymm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, size_t m, size_t n, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZsyr2k(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZsyrk(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *beta,
+		cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZsyrkx(cublasXtHandle_t handle, cublasFillMode_t uplo,
+		cublasOperation_t trans, size_t n, size_t k, const cuDoubleComplex *alpha,
+		const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+		const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZtrmm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+		const cuDoubleComplex *B, size_t ldb, cuDoubleComplex *C, size_t ldc);
+cublasStatus_t hand_cublasXtZtrsm(cublasXtHandle_t handle, cublasSideMode_t side,
+		cublasFillMode_t uplo, cublasOperation_t trans, cublasDiagType_t diag, size_t m,
+		size_t n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+		cuDoubleComplex *B, size_t ldb);
 void hand_cublasZaxpy(int n, cuDoubleComplex alpha, const cuDoubleComplex *x, int incx,
 		cuDoubleComplex *y, int incy);
 void hand_cublasZcopy(int n, const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy);

@@ -2610,6 +2610,219 @@ STUB(library, void, cublasStrsm, hand_cublasStrsm, (char side, char uplo, char t
 	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
 STUB(library, void, cublasStrsv, hand_cublasStrsv, (char uplo, char trans, char diag, int n,
 	const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, A, lda, x, incx))
+STUB(library, cublasStatus_t, cublasXtCgemm, hand_cublasXtCgemm, (cublasXtHandle_t handle,
+	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, transa, transb, m, n, k,
+	alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtChemm, hand_cublasXtChemm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, side, uplo, m, n, alpha, A,
+	lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCher2k, hand_cublasXtCher2k, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+	const float *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda,
+	B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCherk, hand_cublasXtCherk, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
+	const cuComplex *A, size_t lda, const float *beta, cuComplex *C, size_t ldc), (handle,
+	uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCherkx, hand_cublasXtCherkx, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+	const float *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda,
+	B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCreate, hand_cublasXtCreate, (cublasXtHandle_t *handle),
+	(handle))
+STUB(library, cublasStatus_t, cublasXtCspmm, hand_cublasXtCspmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
+	const cuComplex *alpha, const cuComplex *AP, const cuComplex *B, size_t ldb,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, side, uplo, m, n, alpha, AP,
+	B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsymm, hand_cublasXtCsymm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, side, uplo, m, n, alpha, A,
+	lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsyr2k, hand_cublasXtCsyr2k, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A,
+	lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsyrk, hand_cublasXtCsyrk, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *beta,
+	cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsyrkx, hand_cublasXtCsyrkx, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A,
+	lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCtrmm, hand_cublasXtCtrmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const cuComplex *alpha, const cuComplex *A,
+	size_t lda, const cuComplex *B, size_t ldb, cuComplex *C, size_t ldc), (handle, side,
+	uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCtrsm, hand_cublasXtCtrsm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const cuComplex *alpha, const cuComplex *A,
+	size_t lda, cuComplex *B, size_t ldb), (handle, side, uplo, trans, diag, m, n, alpha, A,
+	lda, B, ldb))
+STUB(library, cublasStatus_t, cublasXtDestroy, hand_cublasXtDestroy, (cublasXtHandle_t handle),
+	(handle))
+STUB(library, cublasStatus_t, cublasXtDeviceSelect, hand_cublasXtDeviceSelect,
+	(cublasXtHandle_t handle, int nbDevices, int deviceId[]), (handle, nbDevices,
+	deviceId))
+STUB(library, cublasStatus_t, cublasXtDgemm, hand_cublasXtDgemm, (cublasXtHandle_t handle,
+	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
+	const double *alpha, const double *A, size_t lda, const double *B, size_t ldb,
+	const double *beta, double *C, size_t ldc), (handle, transa, transb, m, n, k, alpha, A,
+	lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDspmm, hand_cublasXtDspmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const double *alpha,
+	const double *AP, const double *B, size_t ldb, const double *beta, double *C,
+	size_t ldc), (handle, side, uplo, m, n, alpha, AP, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDsymm, hand_cublasXtDsymm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const double *alpha,
+	const double *A, size_t lda, const double *B, size_t ldb, const double *beta, double *C,
+	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDsyr2k, hand_cublasXtDsyr2k, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+	const double *A, size_t lda, const double *B, size_t ldb, const double *beta, double *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDsyrk, hand_cublasXtDsyrk, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+	const double *A, size_t lda, const double *beta, double *C, size_t ldc), (handle, uplo,
+	trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDsyrkx, hand_cublasXtDsyrkx, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+	const double *A, size_t lda, const double *B, size_t ldb, const double *beta, double *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDtrmm, hand_cublasXtDtrmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const double *alpha, const double *A,
+	size_t lda, const double *B, size_t ldb, double *C, size_t ldc), (handle, side, uplo,
+	trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDtrsm, hand_cublasXtDtrsm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const double *alpha, const double *A,
+	size_t lda, double *B, size_t ldb), (handle, side, uplo, trans, diag, m, n, alpha, A,
+	lda, B, ldb))
+STUB(library, cublasStatus_t, cublasXtGetBlockDim, hand_cublasXtGetBlockDim,
+	(cublasXtHandle_t handle, int *blockDim), (handle, blockDim))
+STUB(library, cublasStatus_t, cublasXtGetNumBoards, hand_cublasXtGetNumBoards, (int nbDevices,
+	int deviceId[], int *nbBoards), (nbDevices, deviceId, nbBoards))
+STUB(library, cublasStatus_t, cublasXtGetPinningMemMode, hand_cublasXtGetPinningMemMode,
+	(cublasXtHandle_t handle, cublasXtPinnedMemMode_t *mode), (handle, mode))
+STUB(library, cublasStatus_t, cublasXtMaxBoards, hand_cublasXtMaxBoards, (int *nbGpuBoards),
+	(nbGpuBoards))
+STUB(library, cublasStatus_t, cublasXtSetBlockDim, hand_cublasXtSetBlockDim,
+	(cublasXtHandle_t handle, int blockDim), (handle, blockDim))
+STUB(library, cublasStatus_t, cublasXtSetCpuRatio, hand_cublasXtSetCpuRatio,
+	(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp, cublasXtOpType_t type, float ratio),
+	(handle, blasOp, type, ratio))
+STUB(library, cublasStatus_t, cublasXtSetCpuRoutine, hand_cublasXtSetCpuRoutine,
+	(cublasXtHandle_t handle, cublasXtBlasOp_t blasOp, cublasXtOpType_t type,
+	void *blasFunctor), (handle, blasOp, type, blasFunctor))
+STUB(library, cublasStatus_t, cublasXtSetPinningMemMode, hand_cublasXtSetPinningMemMode,
+	(cublasXtHandle_t handle, cublasXtPinnedMemMode_t mode), (handle, mode))
+STUB(library, cublasStatus_t, cublasXtSgemm, hand_cublasXtSgemm, (cublasXtHandle_t handle,
+	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
+	const float *alpha, const float *A, size_t lda, const float *B, size_t ldb,
+	const float *beta, float *C, size_t ldc), (handle, transa, transb, m, n, k, alpha, A,
+	lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSspmm, hand_cublasXtSspmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const float *alpha,
+	const float *AP, const float *B, size_t ldb, const float *beta, float *C, size_t ldc),
+	(handle, side, uplo, m, n, alpha, AP, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSsymm, hand_cublasXtSsymm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const float *alpha,
+	const float *A, size_t lda, const float *B, size_t ldb, const float *beta, float *C,
+	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSsyr2k, hand_cublasXtSsyr2k, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
+	const float *A, size_t lda, const float *B, size_t ldb, const float *beta, float *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSsyrk, hand_cublasXtSsyrk, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
+	const float *A, size_t lda, const float *beta, float *C, size_t ldc), (handle, uplo,
+	trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSsyrkx, hand_cublasXtSsyrkx, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
+	const float *A, size_t lda, const float *B, size_t ldb, const float *beta, float *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtStrmm, hand_cublasXtStrmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const float *alpha, const float *A,
+	size_t lda, const float *B, size_t ldb, float *C, size_t ldc), (handle, side, uplo,
+	trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtStrsm, hand_cublasXtStrsm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const float *alpha, const float *A,
+	size_t lda, float *B, size_t ldb), (handle, side, uplo, trans, diag, m, n, alpha, A,
+	lda, B, ldb))
+STUB(library, cublasStatus_t, cublasXtZgemm, hand_cublasXtZgemm, (cublasXtHandle_t handle,
+	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZhemm, hand_cublasXtZhemm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZher2k, hand_cublasXtZher2k, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *B, size_t ldb, const double *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZherk, hand_cublasXtZherk, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
+	const cuDoubleComplex *A, size_t lda, const double *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZherkx, hand_cublasXtZherkx, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *B, size_t ldb, const double *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZspmm, hand_cublasXtZspmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *AP, const cuDoubleComplex *B,
+	size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc), (handle, side,
+	uplo, m, n, alpha, AP, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZsymm, hand_cublasXtZsymm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZsyr2k, hand_cublasXtZsyr2k, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZsyrk, hand_cublasXtZsyrk, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc), (handle, uplo, trans, n,
+	k, alpha, A, lda, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZsyrkx, hand_cublasXtZsyrkx, (cublasXtHandle_t handle,
+	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
+	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
+	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
+	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZtrmm, hand_cublasXtZtrmm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const cuDoubleComplex *alpha,
+	const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
+	cuDoubleComplex *C, size_t ldc), (handle, side, uplo, trans, diag, m, n, alpha, A, lda,
+	B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZtrsm, hand_cublasXtZtrsm, (cublasXtHandle_t handle,
+	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
+	cublasDiagType_t diag, size_t m, size_t n, const cuDoubleComplex *alpha,
+	const cuDoubleComplex *A, size_t lda, cuDoubleComplex *B, size_t ldb), (handle, side,
+	uplo, trans, diag, m, n, alpha, A, lda, B, ldb))
 STUB(library, void, cublasZaxpy, hand_cublasZaxpy, (int n, cuDoubleComplex alpha,
 	const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy), (n, alpha, x, incx,
 	y, incy))
@@ -2945,58 +3158,4 @@ REFUSED(cublas, cublasStatus_t, cublasSetBackdoor)
 REFUSED(cublas, cublasStatus_t, cublasSetBackdoorEx)
 REFUSED(cublas, cublasStatus_t, cublasSetEnvironmentMode)
 REFUSED(cublas, cublasStatus_t, cublasZbdmm)
-#undef WHY
-
-#define WHY "cublasXt: not served yet"
-REFUSED(cublas, cublasStatus_t, cublasXtCgemm)
-REFUSED(cublas, cublasStatus_t, cublasXtChemm)
-REFUSED(cublas, cublasStatus_t, cublasXtCher2k)
-REFUSED(cublas, cublasStatus_t, cublasXtCherk)
-REFUSED(cublas, cublasStatus_t, cublasXtCherkx)
-REFUSED(cublas, cublasStatus_t, cublasXtCreate)
-REFUSED(cublas, cublasStatus_t, cublasXtCspmm)
-REFUSED(cublas, cublasStatus_t, cublasXtCsymm)
-REFUSED(cublas, cublasStatus_t, cublasXtCsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasXtCsyrk)
-REFUSED(cublas, cublasStatus_t, cublasXtCsyrkx)
-REFUSED(cublas, cublasStatus_t, cublasXtCtrmm)
-REFUSED(cublas, cublasStatus_t, cublasXtCtrsm)
-REFUSED(cublas, cublasStatus_t, cublasXtDestroy)
-REFUSED(cublas, cublasStatus_t, cublasXtDeviceSelect)
-REFUSED(cublas, cublasStatus_t, cublasXtDgemm)
-REFUSED(cublas, cublasStatus_t, cublasXtDspmm)
-REFUSED(cublas, cublasStatus_t, cublasXtDsymm)
-REFUSED(cublas, cublasStatus_t, cublasXtDsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasXtDsyrk)
-REFUSED(cublas, cublasStatus_t, cublasXtDsyrkx)
-REFUSED(cublas, cublasStatus_t, cublasXtDtrmm)
-REFUSED(cublas, cublasStatus_t, cublasXtDtrsm)
-REFUSED(cublas, cublasStatus_t, cublasXtGetBlockDim)
-REFUSED(cublas, cublasStatus_t, cublasXtGetNumBoards)
-REFUSED(cublas, cublasStatus_t, cublasXtGetPinningMemMode)
-REFUSED(cublas, cublasStatus_t, cublasXtMaxBoards)
-REFUSED(cublas, cublasStatus_t, cublasXtSetBlockDim)
-REFUSED(cublas, cublasStatus_t, cublasXtSetCpuRatio)
-REFUSED(cublas, cublasStatus_t, cublasXtSetCpuRoutine)
-REFUSED(cublas, cublasStatus_t, cublasXtSetPinningMemMode)
-REFUSED(cublas, cublasStatus_t, cublasXtSgemm)
-REFUSED(cublas, cublasStatus_t, cublasXtSspmm)
-REFUSED(cublas, cublasStatus_t, cublasXtSsymm)
-REFUSED(cublas, cublasStatus_t, cublasXtSsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasXtSsyrk)
-REFUSED(cublas, cublasStatus_t, cublasXtSsyrkx)
-REFUSED(cublas, cublasStatus_t, cublasXtStrmm)
-REFUSED(cublas, cublasStatus_t, cublasXtStrsm)
-REFUSED(cublas, cublasStatus_t, cublasXtZgemm)
-REFUSED(cublas, cublasStatus_t, cublasXtZhemm)
-REFUSED(cublas, cublasStatus_t, cublasXtZher2k)
-REFUSED(cublas, cublasStatus_t, cublasXtZherk)
-REFUSED(cublas, cublasStatus_t, cublasXtZherkx)
-REFUSED(cublas, cublasStatus_t, cublasXtZspmm)
-REFUSED(cublas, cublasStatus_t, cublasXtZsymm)
-REFUSED(cublas, cublasStatus_t, cublasXtZsyr2k)
-REFUSED(cublas, cublasStatus_t, cublasXtZsyrk)
-REFUSED(cublas, cublasStatus_t, cublasXtZsyrkx)
-REFUSED(cublas, cublasStatus_t, cublasXtZtrmm)
-REFUSED(cublas, cublasStatus_t, cublasXtZtrsm)
 #undef WHY

@@ -17,6 +17,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		DIE("usage: steady THING COUNT");
 	BLAS(cublasCreate_v2(&handle));
+	BLAS(cublasInit());
 	CUDA(cudaStreamCreate(&stream));
 	CUDA(cudaMalloc((void **)&there, 64));
 	for (int i = 0; i < count; i++) {
@@ -36,6 +37,15 @@ int main(int argc, char **argv)
 		} else if (!strcmp(argv[1], "dot_device")) {
 			BLAS(cublasSetPointerMode_v2(handle, CUBLAS_POINTER_MODE_DEVICE));
 			BLAS(cublasSdot_v2(handle, 8, a.device, 1, a.device, 1, there));
+		} else if (!strcmp(argv[1], "rank")) {
+			BLAS(cublasSsyr2k_v2(handle, 0, 0, 8, 8, &one, a.device, 8, a.device, 8,
+				&zero, a.device, 8));
+			BLAS(cublasSspr_v2(handle, 0, 3, &zero, a.device, 1, a.device));
+			BLAS(cublasSrot_v2(handle, 8, a.device, 1, a.device, 1, &one, &zero));
+		} else if (!strcmp(argv[1], "legacy")) {
+			cublasSgemm('N', 'N', 8, 8, 8, one, a.device, 8, a.device, 8, zero,
+				a.device, 8);
+			BLAS(cublasGetError());
 		} else if (!strcmp(argv[1], "dot_host")) {
 			BLAS(cublasSdot_v2(handle, 8, a.device, 1, a.device, 1, &result));
 		} else {
@@ -43,6 +53,7 @@ int main(int argc, char **argv)
 		}
 	}
 	CUDA(cudaDeviceSynchronize());
+	BLAS(cublasShutdown());
 	BLAS(cublasDestroy_v2(handle));
 	return 0;
 }

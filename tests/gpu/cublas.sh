@@ -22,7 +22,7 @@ for abi in 12 13; do
 	native=$(library_native libcublas.so.$abi)
 	for program in cublas/$abi/products cublas/$abi/others cublas/$abi/grouped \
 		cublas/$abi/captured cublas/$abi/level1 cublas/$abi/level2 cublas/$abi/level3 \
-		cublas/$abi/factors cublas/$abi/legacy \
+		cublas/$abi/factors cublas/$abi/legacy cublas/$abi/xt \
 		cublaslt/$abi/matmul cublaslt/$abi/algorithms cublaslt/$abi/descriptors \
 		cublaslt/$abi/capture; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then

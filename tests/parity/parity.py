@@ -257,7 +257,7 @@ def cublas_constants(cache, ours, theirs):
     return constants.differences(
         [os.path.join(generate.HERE, "libraries", ours)],
         {f"{theirs} {major}": [os.path.join(cache, f"cublas-{major}", f)
-                               for f in ("cublas_api.h", "cublasLt.h")] for major in (12, 13)})
+                               for f in ("cublas_api.h", "cublasLt.h", "cublasXt.h")] for major in (12, 13)})
 
 
 def libraries(description, cache):

@@ -68,4 +68,28 @@ int cublas_fill(char letter);
 int cublas_side(char letter);
 int cublas_diag(char letter);
 
+/* ---- cublasXt (xt.h) ---- */
+
+enum xt_type { XT_S, XT_D, XT_C, XT_Z };
+enum xt_rank { XT_SYRK, XT_HERK, XT_SYR2K, XT_HER2K, XT_SYRKX, XT_HERKX };
+enum xt_mirror { XT_SYMM, XT_HEMM, XT_SPMM };
+
+cublasStatus_t xt_gemm(enum xt_type type, cublasXtHandle_t handle, int transa, int transb,
+	size_t m, size_t n, size_t k, const void *alpha, const void *A, size_t lda,
+	const void *B, size_t ldb, const void *beta, void *C, size_t ldc);
+/* Without B where there is one operand. */
+cublasStatus_t xt_rank(enum xt_type type, enum xt_rank what, cublasXtHandle_t handle, int uplo,
+	int trans, size_t n, size_t k, const void *alpha, const void *A, size_t lda,
+	const void *B, size_t ldb, const void *beta, void *C, size_t ldc);
+/* A packed A has no lda. */
+cublasStatus_t xt_mirror(enum xt_type type, enum xt_mirror what, cublasXtHandle_t handle,
+	int side, int uplo, size_t m, size_t n, const void *alpha, const void *A, size_t lda,
+	const void *B, size_t ldb, const void *beta, void *C, size_t ldc);
+cublasStatus_t xt_trmm(enum xt_type type, cublasXtHandle_t handle, int side, int uplo,
+	int trans, int diag, size_t m, size_t n, const void *alpha, const void *A, size_t lda,
+	const void *B, size_t ldb, void *C, size_t ldc);
+cublasStatus_t xt_trsm(enum xt_type type, cublasXtHandle_t handle, int side, int uplo,
+	int trans, int diag, size_t m, size_t n, const void *alpha, const void *A, size_t lda,
+	void *B, size_t ldb);
+
 #endif
