@@ -11,8 +11,17 @@ $(BENCH)/rawtcp: bench/rawtcp.c | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $< -o $@ $(ALL_LDFLAGS)
 
+$(BENCH)/tls: $(OBJ)/bench/tls.o $(call objects,$(wildcard common/*.c transport/*.c transport/tls/*.c))
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(ALL_LDFLAGS) -lyaml -lssl -lcrypto
+
+.PHONY: bench-tls
+bench-tls: $(BENCH)/tls ## bytes a second of a core, with and without TLS
+	$(Q)$<
+
 .PHONY: bench-programs
-bench-programs: $(BENCH)/micro $(BENCH)/rawtcp
+bench-programs: $(BENCH)/micro $(BENCH)/rawtcp $(BENCH)/tls
 
 bench: dist ## native and remote side by side, as a table (needs a GPU)
 	$(Q)bench/run.py --dist .dist
