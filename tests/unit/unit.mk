@@ -11,6 +11,8 @@ UNIT_COMMON = $(call objects,$(wildcard common/*.c transport/*.c))
 
 UNIT_PREFIXES += common transport ring sidecar
 transport_resolve_LIBS = -Wl,--wrap=getaddrinfo
+transport_tls_OBJS = $(call objects,$(wildcard transport/tls/*.c))
+transport_tls_LIBS = -lssl -lcrypto
 UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson

@@ -24,6 +24,7 @@
 
 struct receiver {
 	struct record_half half;
+	int failed;	/* -errno, for good */
 	unsigned at, n; /* of `ahead` that was not looked at yet */
 	unsigned plain_at, plain_n;
 	unsigned char plain[RECORD_BODY_MAX];
@@ -231,7 +232,7 @@ static ssize_t receive(struct tls_link *l, unsigned char *out, size_t size, int 
 	size_t got = 0;
 	bool filled = false;
 
-	while (got < size) {
+	while (got < size && !r->failed) {
 		ssize_t n;
 		int body;
 
@@ -251,10 +252,11 @@ static ssize_t receive(struct tls_link *l, unsigned char *out, size_t size, int 
 		}
 		n = body < 0 ? body : take_record(r, body, out + got, size - got);
 		if (n < 0)
-			return got ? (ssize_t)got : n;
-		got += (size_t)n;
+			r->failed = (int)n;
+		else
+			got += (size_t)n;
 	}
-	return (ssize_t)got;
+	return got ? (ssize_t)got : r->failed;
 }
 
 static ssize_t tls_receive(struct link *link, void *buffer, size_t n)
@@ -289,7 +291,7 @@ static uint64_t tls_wake_at(struct link *link)
 {
 	const struct receiver *r = ((struct tls_link *)link)->receiver;
 
-	return r->plain_n || next_record(r) != -EAGAIN ? 0 : UINT64_MAX;
+	return r->failed || r->plain_n || next_record(r) != -EAGAIN ? 0 : UINT64_MAX;
 }
 
 static void tls_shut(struct link *link)
