@@ -65,6 +65,7 @@ client_files() { # FOLDER: what `vcuda-client install` copies
 client_licences() { # FOLDER
 	cp "$cache/sources/libyaml/License" "$1/libyaml.LICENSE"
 	cp "$cache/sources/cjson/LICENSE" "$1/cJSON.LICENSE"
+	cp "$cache/sources/openssl/LICENSE.txt" "$1/OpenSSL.LICENSE"
 }
 
 open_folders() { # ROOTFS: a new volume of docker's takes over the rights of the folder under it

@@ -10,12 +10,22 @@ PORTABLE_CFLAGS := -std=gnu17 -O2 -g0 $(filter-out -Wconversion,$(WARNINGS)) -Wn
 	-D_GNU_SOURCE -I. -isystem $(SOURCES) -isystem $(SOURCES)/libyaml/include -pthread
 YAML_CFLAGS := -O2 -g0 -fno-sanitize=undefined -DYAML_DECLARE_STATIC -DYAML_VERSION_STRING='"0.2.5"' \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5
-CLIENT_SRCS := $(wildcard sidecar/*.c transport/*.c common/*.c)
+CLIENT_SRCS := $(wildcard sidecar/*.c transport/*.c transport/tls/*.c common/*.c)
+# Without transport/tls: it knows tls:// addresses, and dials none.
 CLIENT_COMMAND_SRCS := $(wildcard command/*.c transport/*.c common/*.c)
 
 $(SOURCES)/.complete: images/fetch-sources.sh
 	$(Q)images/fetch-sources.sh $(CACHE)
 	$(Q)touch $@
+
+# OpenSSL for the static client.
+MUSL_SSL := $(CACHE)/openssl-musl
+$(MUSL_SSL)/STAMP: $(SOURCES)/.complete images/build-openssl.sh | $(CACHE)/.complete
+	$(call say,OPENSSL,$@)
+	$(Q)images/build-openssl.sh $(CACHE) $$(nproc)
+	$(Q)touch $@
+$(IMAGES)/obj/static/transport/tls/%.o: PORTABLE_CFLAGS += -isystem $(MUSL_SSL)/include
+$(patsubst %.c,$(IMAGES)/obj/static/%.o,$(wildcard transport/tls/*.c)): $(MUSL_SSL)/STAMP
 
 # portable(TARGET, NAME): rules for the objects of one target of zig's.
 define portable
@@ -38,7 +48,8 @@ $(eval $(call portable,x86_64-linux-gnu.2.28,old))
 $(IMAGES)/bin/vcuda-client: $(CLIENT_SRCS:%.c=$(IMAGES)/obj/static/%.o) $(IMAGES)/obj/static/parts.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(ZIG) cc -target x86_64-linux-musl -static -s -pthread -o $@ $^
+	$(Q)$(ZIG) cc -target x86_64-linux-musl -static -s -pthread -o $@ $^ \
+		$(MUSL_SSL)/libssl.a $(MUSL_SSL)/libcrypto.a
 
 $(IMAGES)/bin/vcuda: $(CLIENT_COMMAND_SRCS:%.c=$(IMAGES)/obj/old/%.o) $(IMAGES)/obj/old/parts.a
 	$(call say,LINK,$@)

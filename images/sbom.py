@@ -109,11 +109,12 @@ for folder, folders, names in os.walk(rootfs):
             if found:
                 packages[found[0]] = package(*found, "Organization: Debian", "NOASSERTION",
                                              f"{place} is a copy out of it")
-for library, license in (("libyaml", "MIT"), ("cjson", "MIT")):
+for library, license in (("libyaml", "MIT"), ("cjson", "MIT"), ("openssl", "Apache-2.0")):
     if name.startswith("client"):
         with open(os.path.join(sources, library, "VERSION")) as file:
             packages[library] = package(library, file.read().strip(), "Organization: Debian",
-                                        license, "linked into vcuda-client and vcuda")
+                                        license, "linked into vcuda-client" +
+                                        (" and vcuda" if library != "openssl" else ""))
 if name.startswith("client"):
     packages["musl"] = package("musl", "1.2.5", "Organization: musl libc", "MIT",
                                "linked into vcuda-client; as Zig 0.14.1 brings it")

@@ -53,7 +53,7 @@ class Archives(unittest.TestCase):
             self.assertEqual([place for place in image.files if image.modes[place] & 0o6000], [])
 
     def test_labels_and_lists_of_what_is_in_them(self):
-        wanted = {"client": {"vcuda", "libyaml", "cjson", "musl"}, "client-slim": {"busybox-static"},
+        wanted = {"client": {"vcuda", "libyaml", "cjson", "openssl", "musl"}, "client-slim": {"busybox-static"},
                   "gpu-agent": {"libmicrohttpd12", "libyaml-0-2", "libcjson1", "libc6"},
                   "demo": {"libc6"}}
         for name in NAMES:
