@@ -92,7 +92,9 @@ int main(int argc, char **argv)
 	}
 	if (todo == OPTIONS_ASK)
 		return health_ask(&config, &error) ? fail(1, &error) : 0;
-	if (!config.insecure && !config.tokens.count && token_make(&config.tokens, &error))
+	/* A certificate that must be there says enough. */
+	if (!config.insecure && !config.tls.require && !config.tokens.count &&
+		token_make(&config.tokens, &error))
 		return fail(1, &error);
 	if (getenv("VCUDA_LOG"))
 		config.log_level = log_level;

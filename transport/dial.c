@@ -81,6 +81,9 @@ static int dial_greet(struct dial *dial, int fd, const struct session_hello *hel
 			dial->hint ? "; " : "", dial->hint ? dial->hint : "");
 	if (!ret)
 		ret = dial_receive(dial, fd, (char *)welcome + head, sizeof(*welcome) - head);
+	if (ret == -EPROTO && dial->transport->why)
+		return error_set(
+			dial->error, 0, "agent %s: %s", dial->where, dial->transport->why(fd));
 	if (ret == -ECONNRESET)
 		return error_set(dial->error, ECONNRESET,
 			"agent %s: closed the connection during the handshake", dial->where);

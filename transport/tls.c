@@ -25,6 +25,7 @@ const struct transport transport_tls = {
 	.describe = tls_describe,
 	.read = tls_read,
 	.write = tls_write,
+	.why = tls_why,
 	.forget = tls_forget,
 	.counts = tls_counts,
 };

@@ -173,6 +173,9 @@ struct transport {
 	 * was told so where that is possible. */
 	ssize_t (*read)(int fd, void *bytes, size_t n);
 	int (*write)(int fd, const void *bytes, size_t n);
+	/* What made read say -EPROTO, for people: memory that stays while FD does. NULL: not
+	 * had. */
+	const char *(*why)(int fd);
 	/* FD, which is about to be closed or is another's now, is no connection any more. NULL:
 	 * there is nothing to forget. */
 	void (*forget)(int fd);

@@ -175,8 +175,8 @@ static void say_where(const struct front *front, uint32_t role, char text[192])
 static void decide(struct front *front, struct hello_slot *slot)
 {
 	const struct session_hello *hello = &slot->hello;
-	const struct hello_from from = {
-		hello, &slot->peer, tenants_find(front, hello->token), slot->transport};
+	const struct hello_from from = {hello, &slot->peer,
+		tenants_find(front, slot->transport, hello->token), slot->transport};
 	enum refusal refusal = REFUSAL_ROLE;
 	char text[192] = "";
 	uint32_t status;

@@ -60,6 +60,12 @@ static bool admit(struct tenants *tenants, const struct agent_tenant *wanted)
 	return true;
 }
 
+/* No token is asked for: of nobody, or of those whose certificate was checked. */
+static bool asks_no_token(const struct front *front, const struct agent_tokens *tokens)
+{
+	return front->config->insecure || (front->config->tls.require && !tokens->count);
+}
+
 void tenants_replace(struct front *front, const struct agent_tokens *tokens)
 {
 	struct tenants *tenants = front->tenants;
@@ -71,7 +77,7 @@ void tenants_replace(struct front *front, const struct agent_tokens *tokens)
 	for (uint32_t i = 0; i < tokens->count && i < AGENT_TOKENS; i++)
 		if (admit(tenants, &tokens->list[i]))
 			tenants->tokens.list[tenants->tokens.count++] = tokens->list[i];
-	if (front->config->insecure)
+	if (asks_no_token(front, tokens))
 		admit(tenants, &anybody);
 }
 
@@ -90,12 +96,15 @@ void tenants_close(struct front *front)
 	front->tenants = NULL;
 }
 
-struct tenant *tenants_find(struct front *front, const char token[AGENT_TOKEN_MAX + 1])
+struct tenant *tenants_find(struct front *front, const struct transport *transport,
+	const char token[AGENT_TOKEN_MAX + 1])
 {
 	struct tenants *tenants = front->tenants;
 	int i;
 
-	if (front->config->insecure)
+	/* A transport that certificates mean nothing to has brought none. */
+	if (front->config->insecure ||
+		(asks_no_token(front, &tenants->tokens) && transport->secure))
 		return find_name(tenants, anybody.name);
 	i = token_find(&tenants->tokens, token);
 	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);

@@ -32,7 +32,8 @@ void tenants_close(struct front *front);
 void tenants_replace(struct front *front, const struct agent_tokens *tokens);
 
 /* Whose the token is; NULL: nobody's. Without tokens (insecure) everybody is one tenant. */
-struct tenant *tenants_find(struct front *front, const char token[AGENT_TOKEN_MAX + 1]);
+struct tenant *tenants_find(struct front *front, const struct transport *transport,
+	const char token[AGENT_TOKEN_MAX + 1]);
 
 /* Whether one more session would be served; 0, or a CUresult with text. */
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192]);

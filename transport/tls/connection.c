@@ -33,7 +33,8 @@ struct tls_connection {
 	BIO *in, *out;
 	struct tls_secrets secrets;
 	bool done;
-	int failed;	  /* -errno, for good */
+	int failed;	  /* -errno, for good, … */
+	char why[200];	  /* … and the reason */
 	unsigned heard;	  /* bytes of the handshake */
 	unsigned tickets; /* records that the agent sent behind the handshake */
 	struct record_half send, receive;
@@ -163,9 +164,17 @@ static void say(const struct tls_connection *c, const char *why)
 static int fail(struct tls_connection *c, struct error *error, const char *why)
 {
 	c->failed = -EPROTO;
+	snprintf(c->why, sizeof(c->why), "%s", why);
 	say(c, why);
 	error_set(error, 0, "%s", why);
 	return c->failed;
+}
+
+const char *tls_connection_why(int fd)
+{
+	struct tls_connection *c = find(fd);
+
+	return c ? c->why : "";
 }
 
 /* Of a handshake: OpenSSL's reason, or the certificate's. */

@@ -30,6 +30,9 @@ int tls_connection_write(int fd, const void *bytes, size_t n);
  * it failed in *error (may be NULL). */
 int tls_connection_handshake(int fd, struct error *error);
 
+/* For transport.why. */
+const char *tls_connection_why(int fd);
+
 /* Its keys as they are now. -EPROTO where bytes were read that nobody took, or there are none.
  */
 int tls_connection_state(int fd, struct tls_state *state);

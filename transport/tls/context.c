@@ -312,12 +312,16 @@ static bool expect(SSL *ssl, const char *name)
 static bool prepare_client(struct context *context, SSL *ssl, const char *host)
 {
 	struct ticket *ticket = ticket_of(context, host);
+	SSL_SESSION *copy = NULL;
+	bool ok = true;
 
 	SSL_set_connect_state(ssl);
 	SSL_set_ex_data(ssl, host_index, (void *)host);
-	if (ticket->session && !SSL_set_session(ssl, ticket->session))
-		return false;
-	return expect(ssl, context->settings.name[0] ? context->settings.name : host);
+	/* A copy: OpenSSL marks one that was used, and stripes are opened side by side. */
+	if (ticket->session)
+		ok = (copy = SSL_SESSION_dup(ticket->session)) && SSL_set_session(ssl, copy);
+	SSL_SESSION_free(copy);
+	return ok && expect(ssl, context->settings.name[0] ? context->settings.name : host);
 }
 
 SSL *tls_context_session(enum transport_end end, const char *host, struct error *error)

@@ -60,6 +60,11 @@ int tls_write(int fd, const void *bytes, size_t n)
 	return tls_connection_write(fd, bytes, n);
 }
 
+const char *tls_why(int fd)
+{
+	return tls_connection_why(fd);
+}
+
 void tls_forget(int fd)
 {
 	tls_connection_forget(fd);
