@@ -73,7 +73,7 @@ ALLOWED = {
     "softgpu/solver": "softgpu/driver",
     "softgpu/sparse": "softgpu/driver softgpu/ptx/ops",
 
-    "bench": "common protocol/wire softgpu/ptx",
+    "bench": "common protocol/wire transport softgpu/ptx",
 }
 # What the room of a library may include, one for each stanza in protocol/api/.
 LIBRARY_ROOMS = {
