@@ -53,6 +53,8 @@ int run_cudnnGetMultiHeadAttnBuffers(struct library_frame *f);
 int run_cudnnGetMultiHeadAttnWeights(struct library_frame *f);
 int run_cudnnMultiHeadAttnForward(struct library_frame *f);
 int run_cudnnMultiHeadAttnBackwardData(struct library_frame *f);
+int run_cudnnMakeFusedOpsPlan(struct library_frame *f);
+int run_cudnnFusedOpsExecute(struct library_frame *f);
 CUresult serve_cudnnCreate(struct worker *w, struct request *r);
 
 #endif

@@ -2161,6 +2161,8 @@ static const struct library_run runs[] = {
 	ITEMS(cudnnLongFFTCausalConv1dForward, learned, run_cudnnLongFFTCausalConv1dForward, 0),
 	ITEMS(cudnnLongFFTCausalConv1dBackward, learned, run_cudnnLongFFTCausalConv1dBackward,
 	0),
+	ITEMS(cudnnMakeFusedOpsPlan, cached, run_cudnnMakeFusedOpsPlan, LIBRARY_OUTS),
+	ITEMS(cudnnFusedOpsExecute, learned, run_cudnnFusedOpsExecute, LIBRARY_OUTS),
 	FRAME(cudnnCreate, call, serve_cudnnCreate, sizeof(struct library_opened)),
 	FRAME(cudnnDestroy, post, run_cudnnDestroy, 0),
 };

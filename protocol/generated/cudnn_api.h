@@ -717,6 +717,28 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
 cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void *alpha,
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dbDesc, void *db);
+cudnnStatus_t cudnnCreateFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t *constPack,
+		cudnnFusedOps_t ops);
+cudnnStatus_t cudnnDestroyFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t constPack);
+cudnnStatus_t cudnnSetFusedOpsConstParamPackAttribute(cudnnFusedOpsConstParamPack_t constPack,
+		cudnnFusedOpsConstParamLabel_t paramLabel, const void *param);
+cudnnStatus_t cudnnGetFusedOpsConstParamPackAttribute(
+		const cudnnFusedOpsConstParamPack_t constPack,
+		cudnnFusedOpsConstParamLabel_t paramLabel, void *param, int *isNULL);
+cudnnStatus_t cudnnCreateFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t *varPack,
+		cudnnFusedOps_t ops);
+cudnnStatus_t cudnnDestroyFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t varPack);
+cudnnStatus_t cudnnSetFusedOpsVariantParamPackAttribute(cudnnFusedOpsVariantParamPack_t varPack,
+		cudnnFusedOpsVariantParamLabel_t paramLabel, void *ptr);
+cudnnStatus_t cudnnGetFusedOpsVariantParamPackAttribute(
+		const cudnnFusedOpsVariantParamPack_t varPack,
+		cudnnFusedOpsVariantParamLabel_t paramLabel, void *ptr);
+cudnnStatus_t cudnnCreateFusedOpsPlan(cudnnFusedOpsPlan_t *plan, cudnnFusedOps_t ops);
+cudnnStatus_t cudnnDestroyFusedOpsPlan(cudnnFusedOpsPlan_t plan);
+cudnnStatus_t cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
+		const cudnnFusedOpsConstParamPack_t constPack, size_t *workspaceSizeInBytes);
+cudnnStatus_t cudnnFusedOpsExecute(cudnnHandle_t handle, const cudnnFusedOpsPlan_t plan,
+		cudnnFusedOpsVariantParamPack_t varPack);
 cudnnStatus_t cudnnSubquadraticOpsVersionCheck(void);
 cudnnStatus_t cudnnCausalConv1dForward(cudaStream_t stream, const void *x, const void *weight,
 		const void *bias, void *y, int batch, int dim, int seqLen, int kernelSize,

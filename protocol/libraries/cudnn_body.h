@@ -33,10 +33,13 @@ enum cudnn_kind {
 	CUDNN_KIND_RNN_DATA = 14,   /* struct cudnn_rnn_data_words; batch ints */
 	CUDNN_KIND_SEQ_DATA = 15,   /* struct cudnn_seq_data_words; batch times beam ints */
 	CUDNN_KIND_ATTENTION = 16,  /* struct cudnn_attention_words */
+	CUDNN_KIND_FUSED = 17, /* operations; of each constant that is set: its label << 16 |
+				  its words, and these */
 	CUDNN_KIND_LAST
 };
 #define CUDNN_BY_STRIDES UINT32_MAX
-#define CUDNN_DESCRIPTOR_WORDS 40u /* the longest */
+#define CUDNN_DESCRIPTOR_WORDS 40u /* the longest, but a plan of fused operations */
+#define CUDNN_FUSED_WORDS 1024u
 
 /* Which of the functions that set it did: they take ever more. */
 enum cudnn_ctc_form { CUDNN_CTC_PLAIN, CUDNN_CTC_EX, CUDNN_CTC_V8, CUDNN_CTC_V9 };
@@ -78,6 +81,36 @@ struct cudnn_attention_words {
 	uint32_t has_dropout, has_post;
 	struct cudnn_dropout_words dropout, post; /* of the scores, of the result */
 };
+
+/* Of an execution of fused operations, behind its pointers. */
+struct cudnn_fused_scalars {
+	uint64_t workspace;
+	int64_t count;
+	double factor, epsilon;
+};
+
+/* The kind of descriptor that a constant of fused operations is; 0: it is a number. */
+static inline uint32_t cudnn_fused_kind(uint32_t label)
+{
+	switch (label) {
+	case CUDNN_PARAM_XDESC:
+	case CUDNN_PARAM_BN_EQSCALEBIAS_DESC:
+	case CUDNN_PARAM_YDESC:
+	case CUDNN_PARAM_DYDESC:
+	case CUDNN_PARAM_YSTATS_DESC:
+	case CUDNN_PARAM_BN_SCALEBIAS_MEANVAR_DESC:
+	case CUDNN_PARAM_ZDESC:
+	case CUDNN_PARAM_BN_Z_EQSCALEBIAS_DESC:
+	case CUDNN_PARAM_ACTIVATION_BITMASK_DESC:
+	case CUDNN_PARAM_DXDESC:
+	case CUDNN_PARAM_DZDESC: return CUDNN_KIND_TENSOR;
+	case CUDNN_PARAM_WDESC:
+	case CUDNN_PARAM_DWDESC: return CUDNN_KIND_FILTER;
+	case CUDNN_PARAM_ACTIVATION_DESC: return CUDNN_KIND_ACTIVATION;
+	case CUDNN_PARAM_CONV_DESC: return CUDNN_KIND_CONVOLUTION;
+	default: return CUDNN_KIND_NONE;
+	}
+}
 
 /* Bytes of an element; 0: less than a byte, or unknown. */
 static inline uint32_t cudnn_data_bytes(uint32_t type)

@@ -311,6 +311,31 @@ cudnnStatus_t hand_cudnnGetConvolutionNdForwardOutputDim(
 		const cudnnTensorDescriptor_t inputTensorDesc,
 		const cudnnFilterDescriptor_t filterDesc, int nbDims, int tensorOuputDimA[]);
 cudnnStatus_t hand_cudnnCnnVersionCheck(void);
+cudnnStatus_t hand_cudnnCreateFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t *constPack,
+		cudnnFusedOps_t ops);
+cudnnStatus_t hand_cudnnDestroyFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t constPack);
+cudnnStatus_t hand_cudnnSetFusedOpsConstParamPackAttribute(
+		cudnnFusedOpsConstParamPack_t constPack,
+		cudnnFusedOpsConstParamLabel_t paramLabel, const void *param);
+cudnnStatus_t hand_cudnnGetFusedOpsConstParamPackAttribute(
+		const cudnnFusedOpsConstParamPack_t constPack,
+		cudnnFusedOpsConstParamLabel_t paramLabel, void *param, int *isNULL);
+cudnnStatus_t hand_cudnnCreateFusedOpsVariantParamPack(cudnnFusedOpsVariantParamPack_t *varPack,
+		cudnnFusedOps_t ops);
+cudnnStatus_t hand_cudnnDestroyFusedOpsVariantParamPack(
+		cudnnFusedOpsVariantParamPack_t varPack);
+cudnnStatus_t hand_cudnnSetFusedOpsVariantParamPackAttribute(
+		cudnnFusedOpsVariantParamPack_t varPack,
+		cudnnFusedOpsVariantParamLabel_t paramLabel, void *ptr);
+cudnnStatus_t hand_cudnnGetFusedOpsVariantParamPackAttribute(
+		const cudnnFusedOpsVariantParamPack_t varPack,
+		cudnnFusedOpsVariantParamLabel_t paramLabel, void *ptr);
+cudnnStatus_t hand_cudnnCreateFusedOpsPlan(cudnnFusedOpsPlan_t *plan, cudnnFusedOps_t ops);
+cudnnStatus_t hand_cudnnDestroyFusedOpsPlan(cudnnFusedOpsPlan_t plan);
+cudnnStatus_t hand_cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
+		const cudnnFusedOpsConstParamPack_t constPack, size_t *workspaceSizeInBytes);
+cudnnStatus_t hand_cudnnFusedOpsExecute(cudnnHandle_t handle, const cudnnFusedOpsPlan_t plan,
+		cudnnFusedOpsVariantParamPack_t varPack);
 cudnnStatus_t hand_cudnnSubquadraticOpsVersionCheck(void);
 cudnnStatus_t hand_cudnnCreateAlgorithmDescriptor(cudnnAlgorithmDescriptor_t *algoDesc);
 cudnnStatus_t hand_cudnnSetAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc,

@@ -2374,6 +2374,46 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, con
 	library_put_device(&items, db);
 	return library_send(&items);
 }
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsConstParamPack,
+	hand_cudnnCreateFusedOpsConstParamPack, (cudnnFusedOpsConstParamPack_t *constPack,
+	cudnnFusedOps_t ops), (constPack, ops))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsConstParamPack,
+	hand_cudnnDestroyFusedOpsConstParamPack, (cudnnFusedOpsConstParamPack_t constPack),
+	(constPack))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetFusedOpsConstParamPackAttribute,
+	hand_cudnnSetFusedOpsConstParamPackAttribute, (cudnnFusedOpsConstParamPack_t constPack,
+	cudnnFusedOpsConstParamLabel_t paramLabel, const void *param), (constPack, paramLabel,
+	param))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetFusedOpsConstParamPackAttribute,
+	hand_cudnnGetFusedOpsConstParamPackAttribute,
+	(const cudnnFusedOpsConstParamPack_t constPack,
+	cudnnFusedOpsConstParamLabel_t paramLabel, void *param, int *isNULL), (constPack,
+	paramLabel, param, isNULL))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsVariantParamPack,
+	hand_cudnnCreateFusedOpsVariantParamPack, (cudnnFusedOpsVariantParamPack_t *varPack,
+	cudnnFusedOps_t ops), (varPack, ops))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsVariantParamPack,
+	hand_cudnnDestroyFusedOpsVariantParamPack, (cudnnFusedOpsVariantParamPack_t varPack),
+	(varPack))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetFusedOpsVariantParamPackAttribute,
+	hand_cudnnSetFusedOpsVariantParamPackAttribute,
+	(cudnnFusedOpsVariantParamPack_t varPack, cudnnFusedOpsVariantParamLabel_t paramLabel,
+	void *ptr), (varPack, paramLabel, ptr))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetFusedOpsVariantParamPackAttribute,
+	hand_cudnnGetFusedOpsVariantParamPackAttribute,
+	(const cudnnFusedOpsVariantParamPack_t varPack,
+	cudnnFusedOpsVariantParamLabel_t paramLabel, void *ptr), (varPack, paramLabel, ptr))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsPlan, hand_cudnnCreateFusedOpsPlan,
+	(cudnnFusedOpsPlan_t *plan, cudnnFusedOps_t ops), (plan, ops))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsPlan, hand_cudnnDestroyFusedOpsPlan,
+	(cudnnFusedOpsPlan_t plan), (plan))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnMakeFusedOpsPlan, hand_cudnnMakeFusedOpsPlan,
+	(cudnnHandle_t handle, cudnnFusedOpsPlan_t plan,
+	const cudnnFusedOpsConstParamPack_t constPack, size_t *workspaceSizeInBytes), (handle,
+	plan, constPack, workspaceSizeInBytes))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnFusedOpsExecute, hand_cudnnFusedOpsExecute,
+	(cudnnHandle_t handle, const cudnnFusedOpsPlan_t plan,
+	cudnnFusedOpsVariantParamPack_t varPack), (handle, plan, varPack))
 #if VCUDA_ABI == 9
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck,
 	hand_cudnnSubquadraticOpsVersionCheck, (void), ())
@@ -3098,21 +3138,6 @@ REFUSED(cudnn, cudnnStatus_t, cudnnBackendUpdateCudaGraph)
 #define WHY "folded transforms: not served yet"
 REFUSED(cudnn, cudnnStatus_t, cudnnInitTransformDest)
 REFUSED(cudnn, cudnnStatus_t, cudnnGetFoldedConvBackwardDataDescriptors)
-#undef WHY
-
-#define WHY "fused operations, which cuDNN replaced by graphs"
-REFUSED(cudnn, cudnnStatus_t, cudnnCreateFusedOpsConstParamPack)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsConstParamPack)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetFusedOpsConstParamPackAttribute)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetFusedOpsConstParamPackAttribute)
-REFUSED(cudnn, cudnnStatus_t, cudnnCreateFusedOpsVariantParamPack)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsVariantParamPack)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetFusedOpsVariantParamPackAttribute)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetFusedOpsVariantParamPackAttribute)
-REFUSED(cudnn, cudnnStatus_t, cudnnCreateFusedOpsPlan)
-REFUSED(cudnn, cudnnStatus_t, cudnnDestroyFusedOpsPlan)
-REFUSED(cudnn, cudnnStatus_t, cudnnMakeFusedOpsPlan)
-REFUSED(cudnn, cudnnStatus_t, cudnnFusedOpsExecute)
 #undef WHY
 
 #define WHY "operations without a handle: not served yet"

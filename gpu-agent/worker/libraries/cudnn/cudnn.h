@@ -61,6 +61,14 @@ cudnnStatus_t cudnn_set_seq_data(
 	const struct cudnn_library *l, void *d, const struct cudnn_content *c);
 cudnnStatus_t cudnn_set_attention(
 	struct library_frame *f, void *d, const struct cudnn_content *c, void **dropouts);
+/* Makes the library's descriptor and sets it; what is made is the caller's in any case. */
+cudnnStatus_t cudnn_make(
+	struct library_frame *f, const struct cudnn_content *c, void **made, void **dropouts);
+void cudnn_destroy(const struct cudnn_library *l, enum cudnn_kind kind, void *descriptor);
+/* A plan of fused operations (fused.c), with all that it is made of. */
+cudnnStatus_t cudnn_set_fused(
+	struct library_frame *f, const struct cudnn_content *c, void **made);
+void cudnn_fused_free(const struct cudnn_library *l, void *made);
 void cudnn_descriptors_forget(uint16_t context);
 /* 1 + how far an address is from the start; 0 where there is none. */
 uint64_t cudnn_distance(const void *address, const void *start);

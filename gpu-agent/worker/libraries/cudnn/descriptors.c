@@ -55,7 +55,7 @@ static void kept_front(struct kept *k)
 	newest = k;
 }
 
-static void cudnn_destroy(const struct cudnn_library *l, enum cudnn_kind kind, void *descriptor)
+void cudnn_destroy(const struct cudnn_library *l, enum cudnn_kind kind, void *descriptor)
 {
 	switch (kind) {
 	case CUDNN_KIND_TENSOR: l->cudnnDestroyTensorDescriptor(descriptor); break;
@@ -74,6 +74,7 @@ static void cudnn_destroy(const struct cudnn_library *l, enum cudnn_kind kind, v
 	case CUDNN_KIND_RNN_DATA: l->cudnnDestroyRNNDataDescriptor(descriptor); break;
 	case CUDNN_KIND_SEQ_DATA: l->cudnnDestroySeqDataDescriptor(descriptor); break;
 	case CUDNN_KIND_ATTENTION: l->cudnnDestroyAttnDescriptor(descriptor); break;
+	case CUDNN_KIND_FUSED: cudnn_fused_free(l, descriptor); break;
 	case CUDNN_KIND_NONE:
 	case CUDNN_KIND_LAST: break;
 	}
@@ -298,8 +299,7 @@ static cudnnStatus_t cudnn_set_rnn_data(
 		words.fills ? words.fill : NULL);
 }
 
-/* Makes the library's descriptor and sets it; *made is the caller's in any case. */
-static cudnnStatus_t cudnn_make(
+cudnnStatus_t cudnn_make(
 	struct library_frame *f, const struct cudnn_content *c, void **made, void **dropouts)
 {
 	const struct cudnn_library *l = f->library;
@@ -398,6 +398,7 @@ static cudnnStatus_t cudnn_make(
 		return MADE(l, Attn, cudnnSetAttnDescriptor, made)
 			       ? cudnn_set_attention(f, *made, c, dropouts)
 			       : none;
+	case CUDNN_KIND_FUSED: return cudnn_set_fused(f, c, made);
 	case CUDNN_KIND_NONE:
 	case CUDNN_KIND_LAST: break;
 	}
@@ -471,7 +472,9 @@ void *cudnn_get_descriptor(struct library_frame *f, uint32_t kind)
 {
 	struct cudnn_content content = {.kind = kind};
 
-	content.words = library_get_content(f, kind, CUDNN_DESCRIPTOR_WORDS, &content.word);
+	content.words = library_get_content(f, kind,
+		kind == CUDNN_KIND_FUSED ? CUDNN_FUSED_WORDS : CUDNN_DESCRIPTOR_WORDS,
+		&content.word);
 	if (!content.words)
 		return NULL;
 	if (kind == CUDNN_KIND_RNN_DATA || kind == CUDNN_KIND_SEQ_DATA)
