@@ -37,11 +37,12 @@ cat >"$scratch/root/root/proof.sh" <<'PROOF'
 # The three commands that README's reader types, after the first; the driver is the software one here.
 set -x
 apt-get update -qq && apt-get install -y -qq --no-install-recommends /root/*.deb >/dev/null 2>&1 && echo ok-installed
-sed -i 's/^driver:.*/driver: software/' /etc/vcuda/agent.yaml
+sed -i 's/^driver:.*/driver: software\nlog: debug/' /etc/vcuda/agent.yaml
 systemctl start gpu-agent && for _ in $(seq 100); do
 	journalctl -u gpu-agent | grep -q event=agent.ready && echo ok-ready && break
 	sleep 0.2
 done
+journalctl -u gpu-agent | grep -q 'event=worker.sandbox text="hidden, capabilities, landlock, seccomp"' && echo ok-sandbox
 [ "$(ps -o user= -C gpu-agent | sort -u)" != root ] && echo ok-no-root
 vcuda run --software -- /usr/lib/vcuda/demo/vectorAdd | grep -q 'sums are right' && echo ok-software
 vcuda run --agent 127.0.0.1 --token-file /var/lib/vcuda/token -- /usr/lib/vcuda/demo/vectorAdd |
@@ -52,16 +53,18 @@ printf 'agent: 127.0.0.1:9998\ntoken_file: /etc/vcuda/token\nsocket_mode: 0666\n
 systemctl start vcuda-client && sleep 1
 setpriv --reuid=65534 --regid=65534 --clear-groups vcuda run -- /usr/lib/vcuda/demo/vectorAdd | grep -q 'sums are right' &&
 	echo ok-service-for-any-user
+journalctl --no-pager -u gpu-agent | grep -i sandbox
 systemctl status --no-pager gpu-agent vcuda-client
 systemctl stop vcuda-client gpu-agent && echo ok-stopped
 apt-get purge -y -qq gpu-agent vcuda vcuda-client vcuda-libs >/dev/null 2>&1 && echo ok-purged
 [ ! -e /etc/vcuda/agent.yaml ] && [ ! -e /usr/lib/vcuda ] && [ ! -e /var/lib/private/vcuda ] && echo ok-nothing-left
 PROOF
-timeout 600 systemd-nspawn --quiet -D "$scratch/root" --register=no --keep-unit --resolv-conf=off --boot \
+timeout 600 systemd-nspawn --quiet -D "$scratch/root" --register=no --keep-unit --resolv-conf=off \
+	--system-call-filter="seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self" --boot \
 	>"$scratch/console" 2>&1 </dev/null || true
 proof=$scratch/root/root/proof.txt
 failed=0
-for row in installed ready no-root software agent no-token-is-refused service-for-any-user stopped purged nothing-left; do
+for row in installed ready sandbox no-root software agent no-token-is-refused service-for-any-user stopped purged nothing-left; do
 	if grep -qx "ok-$row" "$proof" 2>/dev/null; then
 		echo "pass  $row"
 	else
@@ -70,5 +73,5 @@ for row in installed ready no-root software agent no-token-is-refused service-fo
 	fi
 done
 [ $failed -eq 0 ] || { tail -n 60 "$proof" 2>/dev/null || tail -n 30 "$scratch/console"; } >&2
-echo "$((10 - failed)) passed, $failed failed"
+echo "$((11 - failed)) passed, $failed failed"
 [ $failed -eq 0 ]
