@@ -23,6 +23,7 @@ for abi in 12 13; do
 	for program in cublas/$abi/products cublas/$abi/others cublas/$abi/grouped \
 		cublas/$abi/captured cublas/$abi/level1 cublas/$abi/level2 cublas/$abi/level3 \
 		cublas/$abi/factors cublas/$abi/legacy cublas/$abi/xt \
+		cublas/$abi/settings \
 		cublaslt/$abi/matmul cublaslt/$abi/algorithms cublaslt/$abi/descriptors \
 		cublaslt/$abi/capture; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
