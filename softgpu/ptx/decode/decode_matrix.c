@@ -48,14 +48,74 @@ static void gather(
 			ptx_in(b, o->kind == PTX_OPERAND_LIST ? &o->items[k] : o, size), size);
 }
 
+/* The bits of MXCSR for a rounding of f64; 0: to the nearest. */
+static uint16_t rounding(const struct ptx_statement *st)
+{
+	static const char *const modes[] = {"rm", "rp", "rz"};
+
+	for (unsigned k = 0; k < 3; k++)
+		if (ptx_has_mod(st, modes[k]))
+			return (uint16_t)(PTX_MXCSR_DEFAULT | (k + 1u) << 13);
+	return 0;
+}
+
+/* The row of registers from `at` into the first operand. */
+static void scatter(struct ptx_build *b, uint32_t at, uint32_t size, uint32_t most)
+{
+	const struct ptx_operand *d = ptx_arg(b, 0);
+
+	if (d->kind != PTX_OPERAND_LIST || d->nitems > most)
+		ptx_build_lacks(b, "%.*s: its result", (int)b->st.text.n, b->st.text.p);
+	for (uint32_t k = 0; k < d->nitems; k++) {
+		struct ptx_out out = ptx_out(b, &d->items[k], size, false);
+
+		move(b, out.operand, at + k * size * PTX_LANES, size);
+		ptx_out_finish(b, &out);
+	}
+}
+
+static uint64_t says(const char *mod, const char *what, uint64_t bit)
+{
+	return strcmp(mod, what) ? 0 : bit;
+}
+
+/* mma.sync.aligned.m8n8k4.alayout.blayout.dtype.f16.f16.ctype: Volta's, four products at once.
+ * Rows of registers: d 8, a 2, b 2, c 8. */
+static void decode_volta(struct ptx_build *b)
+{
+	const struct ptx_statement *st = &b->st;
+	const uint32_t row = 4 * PTX_LANES, at = scratch(b, 4);
+	struct ptx_ins *ins;
+
+	/* .sync.aligned.m8n8k4 and the rest in this order. */
+	if (st->nmods != 9)
+		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
+	gather(b, 1, at + 8 * row, 4, 2);
+	gather(b, 2, at + 10 * row, 4, 2);
+	gather(b, 3, at + 12 * row, 4, 8);
+	ins = ptx_build_emit(b, "mma.volta");
+	ins->d = at;
+	ins->a = at + 8 * row;
+	ins->b = at + 10 * row;
+	ins->c = at + 12 * row;
+	ins->e = ptx_build_constant(b, 4, UINT32_MAX, PTX_FIXED);
+	ins->imm = says(st->mod[3], "col", 1) | says(st->mod[4], "col", 2) |
+		   says(st->mod[8], "f32", 4) | says(st->mod[5], "f32", 8);
+	scatter(b, at, 4, 8);
+}
+
 static void decode_mma(struct ptx_build *b)
 {
 	const struct ptx_statement *st = &b->st;
 	const char *types[4] = {"", "", "", ""}, *shape = "";
-	const struct ptx_operand *d = ptx_arg(b, 0);
 	uint32_t n = 0, size, row, at;
 	struct ptx_ins *ins;
 	char key[80];
+
+	if (ptx_has_mod(st, "m8n8k4") && !ptx_has_mod(st, "f64")) {
+		decode_volta(b);
+		return;
+	}
 
 	for (uint32_t k = 0; k < st->nmods; k++) {
 		const char *mod = st->mod[k];
@@ -66,7 +126,8 @@ static void decode_mma(struct ptx_build *b)
 			shape = mod;
 		else if (strcmp(mod, "sync") && strcmp(mod, "aligned") && strcmp(mod, "row") &&
 			 strcmp(mod, "col") && strcmp(mod, "satfinite") &&
-			 strcmp(mod, "popc") && strcmp(mod, "and") && strcmp(mod, "xor"))
+			 strcmp(mod, "popc") && strcmp(mod, "and") && strcmp(mod, "xor") &&
+			 !ptx_mod_in(mod, "rn rz rm rp"))
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	}
 	if (n != 4 || strcmp(types[0], types[3]))
@@ -89,14 +150,8 @@ static void decode_mma(struct ptx_build *b)
 	ins->b = at + AT_B * row;
 	ins->c = at + AT_C * row;
 	ins->e = ptx_build_constant(b, 4, UINT32_MAX, PTX_FIXED);
-	if (d->kind != PTX_OPERAND_LIST || d->nitems > 4)
-		ptx_build_lacks(b, "%.*s: its result", (int)st->text.n, st->text.p);
-	for (uint32_t k = 0; k < d->nitems; k++) {
-		struct ptx_out out = ptx_out(b, &d->items[k], size, false);
-
-		move(b, out.operand, at + k * row, size);
-		ptx_out_finish(b, &out);
-	}
+	ins->mode = rounding(st);
+	scatter(b, at, size, 4);
 }
 
 /* ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {..}, [a]; stmatrix the other way round. */

@@ -162,6 +162,58 @@ MMA_BITS(m8n8k128, 8, 128)
 MMA_BITS(m16n8k128, 16, 128)
 MMA_BITS(m16n8k256, 16, 256)
 
+/* Volta's product: the quads l / 4 and l / 4 + 4 make one of 8 x 8 x 4, the first with the
+ * upper half of rows (of B columns).  Where element n of C or D lies; floats are spread wider
+ * than halves. */
+INLINE void volta_place(bool wide, unsigned l, unsigned n, unsigned *row, unsigned *column)
+{
+	*row = (l < 16 ? 0 : 4) + (wide ? (l & 1) + (n & 2) : l & 3);
+	*column = wide ? (n & 4) + (l & 2) + (n & 1) : n;
+}
+
+OP_FLOW(mma_volta, "mma.volta", "x!")
+{
+	const uint32_t before = w->mask;
+	const bool a_columns = i->imm & 1, b_columns = i->imm & 2, c_wide = i->imm & 4,
+		   d_wide = i->imm & 8;
+	double a[4][8][4], b[4][4][8], c[4][8][8];
+	unsigned row, column;
+
+	if (!gather(w, i))
+		return NULL;
+	LANES
+	{
+		const unsigned q = l / 4 % 4, t = l & 3, lower = l < 16 ? 0 : 4;
+
+		for (unsigned n = 0; n < 4; n++) {
+			a[q][lower + (a_columns ? n : t)][a_columns ? t : n] =
+				element(ptx_reg(w, i->a), E_F16, l, n);
+			b[q][b_columns ? n : t][lower + (b_columns ? t : n)] =
+				element(ptx_reg(w, i->b), E_F16, l, n);
+		}
+		for (unsigned n = 0; n < 8; n++) {
+			volta_place(c_wide, l, n, &row, &column);
+			c[q][row][column] = c_wide ? (double)REG(const float, c)[n * 32 + l]
+						   : element(ptx_reg(w, i->c), E_F16, l, n);
+		}
+	}
+	EACH(w->mask)
+	for (unsigned n = 0; n < 8; n++) {
+		const unsigned q = l / 4 % 4;
+		double sum;
+
+		volta_place(d_wide, l, n, &row, &column);
+		sum = c[q][row][column];
+		for (unsigned t = 0; t < 4; t++)
+			sum += a[q][row][t] * b[q][t][column];
+		if (d_wide)
+			REG(float, d)[n * 32 + l] = (float)sum;
+		else
+			REG(uint16_t, d)[(n / 2 * 32 + l) * 2 + n % 2] = ptx_half_from(sum);
+	}
+	return NEXT(before);
+}
+
 /* Eight rows of eight halves a matrix; lane n of a group of eight names row n. */
 INLINE uint16_t *row_of(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane)
 {

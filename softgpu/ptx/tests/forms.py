@@ -15,15 +15,10 @@ import tempfile
 
 # How the forms begin that are not served (docs/SOFTGPU.md says so too).
 UNSERVED = (
-    "mma.sp", "mma.sync.aligned.m8n8k4.row.row.", "mma.sync.aligned.m8n8k4.row.col.f16.",
-    "mma.sync.aligned.m8n8k4.row.col.f32.", "mma.sync.aligned.m8n8k4.col.",
-    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64.r", "multimem.",
-    "istypep.", "fma.rn.oob", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col",
+    "mma.sp", "multimem.", "istypep.", "fma.rn.oob", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col",
     "cp.async.bulk.tensor.4d.shared::cluster.global.im2col",
     "cp.async.bulk.tensor.5d.shared::cluster.global.im2col",
-    "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs", "mov.u32 r0, %pm", "mov.u64 d0, %pm",
-    "mov.u32 r0, %envreg0", "mov.u32 r0, %envreg31", "mov.b32 r0, %reserved_smem_offset_cap",
-    "mov.b32 r0, %reserved_smem_offset_0")
+    "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs")
 CHUNK = 2000
 ROUNDS = 20
 # ptxas on a line that it does not take; generic addresses have 64 bits.

@@ -384,6 +384,122 @@ static void test_wmma_integers(void **state)
 	}
 }
 
+/* A whole number below 2048 as f16. */
+static uint16_t float_to_half(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return value == 0.0f ? 0 : (uint16_t)((bits >> 13) - (112u << 10));
+}
+
+/* Volta's: four products of 8 x 8 x 4, each by the lanes 4q .. 4q + 3 and those 16 above.  A
+ * lane has four numbers of A and of B, words 0 and 1 of its row, and eight of C, which are 1.
+ */
+#define VOLTA_A(q, r, k) (((q) + (r) * 3 + (k)) % 5)
+#define VOLTA_B(q, k, c) (((q) * 2 + (k) + (c) * 2) % 4)
+
+static void check_volta(bool a_columns, bool b_columns, bool wide)
+{
+	static const char *const body =
+		".visible .entry k(.param .u64 out)\n{ .reg .b64 p, q; .reg .b32 l, a<2>, "
+		"b<2>, c<8>;\n"
+		"ld.param.u64 p, [out]; mov.u32 l, %%tid.x; mad.wide.u32 q, l, 32, p;\n"
+		"ld.global.v2.b32 {a0, a1}, [q]; ld.global.v2.b32 {b0, b1}, [q+8];\n"
+		"mov.b32 c0, %s; mov.b32 c1, c0; mov.b32 c2, c0; mov.b32 c3, c0; mov.b32 c4, "
+		"c0;\n"
+		"mov.b32 c5, c0; mov.b32 c6, c0; mov.b32 c7, c0;\n"
+		"mma.sync.aligned.m8n8k4.%s.%s.%s.f16.f16.%s {%s}, {a0, a1}, {b0, b1}, {%s};\n"
+		"st.global.v4.b32 [q], {c0, c1, c2, c3}; st.global.v4.b32 [q+16], {c4, c5, c6, "
+		"c7}; "
+		"ret; }";
+	const char *type = wide ? "f32" : "f16",
+		   *regs = wide ? "c0,c1,c2,c3,c4,c5,c6,c7" : "c0,c1,c2,c3";
+	uint16_t(*halves)[16] = (uint16_t(*)[16])(void *)out;
+	char whole[2048];
+
+	for (unsigned l = 0; l < 32; l++)
+		for (unsigned n = 0; n < 4; n++) {
+			unsigned q = l / 4 % 4, line = l % 4 + (l < 16 ? 0 : 4);
+			unsigned deep = n + (l < 16 ? 0 : 4);
+
+			put_number(&halves[l][n], "f16",
+				a_columns ? VOLTA_A(q, deep, l % 4) : VOLTA_A(q, line, n));
+			put_number(&halves[l][4 + n], "f16",
+				b_columns ? VOLTA_B(q, n, line) : VOLTA_B(q, l % 4, deep));
+		}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(whole, sizeof(whole), body, wide ? "0f3F800000" : "0x3c003c00",
+		a_columns ? "col" : "row", b_columns ? "col" : "row", type, type, regs, regs);
+#pragma GCC diagnostic pop
+	text_run(whole, 1, 32, out);
+	for (unsigned l = 0; l < 32; l++)
+		for (unsigned n = 0; n < 8; n++) {
+			unsigned q = l / 4 % 4, row = (l < 16 ? 0 : 4) + l % 4, column = n,
+				 want = 1;
+			uint16_t half;
+
+			if (wide) {
+				row = (l < 16 ? 0 : 4) + (l & 1) + (n & 2);
+				column = (n & 4) + (l & 2) + (n & 1);
+			}
+			for (unsigned k = 0; k < 4; k++)
+				want += VOLTA_A(q, row, k) * VOLTA_B(q, k, column);
+			half = float_to_half((float)want);
+			if (wide ? out[l * 8 + n] != (float)want : halves[l][n] != half)
+				fail_msg("%s, %d %d: lane %u, %u is not %u", type, a_columns,
+					b_columns, l, n, want);
+		}
+}
+
+static void test_volta(void **state)
+{
+	(void)state;
+	for (unsigned n = 0; n < 8; n++)
+		check_volta(n & 1, n & 2, n & 4);
+}
+
+/* 1/3 of ulp more or less than a double: rounded as the instruction says. */
+static void test_rounding(void **state)
+{
+	static const struct {
+		const char *how;
+		double up, down;
+	} rows[] = {{"", 1.0, -1.0}, {".rn", 1.0, -1.0}, {".rz", 1.0, -1.0},
+		{".rp", 1.0 + 0x1p-52, -1.0}, {".rm", 1.0, -1.0 - 0x1p-52}};
+	double *sums = (double *)(void *)out;
+	char whole[1024];
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(rows) / sizeof(rows[0]); n++) {
+		/* One number of each row of A is not 0, and B is the same everywhere. */
+		snprintf(whole, sizeof(whole),
+			".visible .entry k(.param .u64 out)\n{ .reg .b64 d<4>; .reg .f64 a, b, "
+			"c<2>; "
+			".reg .b32 l, t; .reg .pred p;\n"
+			"ld.param.u64 d1, [out]; mov.u32 l, %%tid.x; and.b32 t, l, 3;\n"
+			"setp.eq.u32 p, t, 0; selp.f64 a, 0d3C80000000000000, "
+			"0d0000000000000000, p;\n"
+			"and.b32 t, l, 4; setp.eq.u32 p, t, 0; mov.f64 b, 0d3FE0000000000000;\n"
+			"selp.f64 c0, 0d3FF0000000000000, 0dBFF0000000000000, p; mov.f64 c1, "
+			"c0;\n"
+			"@!p neg.f64 a, a;\n"
+			"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64%s {c0,c1}, {a}, {b}, "
+			"{c0,c1};\n"
+			"mad.wide.u32 d1, l, 16, d1; st.global.v2.f64 [d1], {c0, c1}; ret; }",
+			rows[n].how);
+		text_run(whole, 1, 32, out);
+		for (int l = 0; l < 32; l++) {
+			double want = l & 4 ? rows[n].down : rows[n].up;
+
+			if (sums[2 * l] != want || sums[2 * l + 1] != want)
+				fail_msg("%s: lane %d: %a, not %a", rows[n].how, l, sums[2 * l],
+					want);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,6 +509,8 @@ int main(void)
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_wmma),
 		cmocka_unit_test(test_wmma_integers),
+		cmocka_unit_test(test_volta),
+		cmocka_unit_test(test_rounding),
 	};
 
 	text_init(1);
