@@ -180,6 +180,31 @@ static uint32_t resize(
 	return d;
 }
 
+/* What counts nothing here: PREFIX, a number below COUNT and SUFFIX. */
+static bool is_numbered(
+	struct ptx_word word, const char *prefix, uint32_t count, const char *suffix)
+{
+	char name[32];
+
+	for (uint32_t k = 0; k < count; k++) {
+		snprintf(name, sizeof(name), "%s%u%s", prefix, k, suffix);
+		if (ptx_word_is(word, name))
+			return true;
+	}
+	return false;
+}
+
+/* Registers that PTX leaves to the driver and to tools, and shared memory that is reserved for
+ * the system, of which there is none. */
+static bool is_zero(struct ptx_word word)
+{
+	return word.n > 3 &&
+	       (is_numbered(word, "%pm", 8, "") || is_numbered(word, "%pm", 8, "_64") ||
+		       is_numbered(word, "%envreg", 32, "") ||
+		       is_numbered(word, "%reserved_smem_offset_", 2, "") ||
+		       ptx_word_is(word, "%reserved_smem_offset_cap"));
+}
+
 static uint32_t special(struct ptx_build *b, const struct ptx_operand *o, uint32_t size)
 {
 	for (size_t k = 0; k < sizeof(sregs) / sizeof(sregs[0]); k++) {
@@ -199,6 +224,8 @@ static uint32_t special(struct ptx_build *b, const struct ptx_operand *o, uint32
 		ins->imm = k;
 		return resize(b, d, sregs[k].size, size, false);
 	}
+	if (!o->part.n && is_zero(o->word))
+		return ptx_build_constant(b, size, 0, PTX_FIXED);
 	return UINT32_MAX;
 }
 
