@@ -108,9 +108,10 @@ static void decode_mma(struct ptx_build *b)
 {
 	const struct ptx_statement *st = &b->st;
 	const char *types[4] = {"", "", "", ""}, *shape = "";
-	uint32_t n = 0, size, row, at;
+	uint32_t n = 0, size, row, at, meta;
 	struct ptx_ins *ins;
 	char key[80];
+	bool sparse;
 
 	if (ptx_has_mod(st, "m8n8k4") && !ptx_has_mod(st, "f64")) {
 		decode_volta(b);
@@ -127,12 +128,13 @@ static void decode_mma(struct ptx_build *b)
 		else if (strcmp(mod, "sync") && strcmp(mod, "aligned") && strcmp(mod, "row") &&
 			 strcmp(mod, "col") && strcmp(mod, "satfinite") &&
 			 strcmp(mod, "popc") && strcmp(mod, "and") && strcmp(mod, "xor") &&
-			 !ptx_mod_in(mod, "rn rz rm rp"))
+			 !ptx_mod_in(mod, "rn rz rm rp sp sp::ordered_metadata"))
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	}
 	if (n != 4 || strcmp(types[0], types[3]))
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
-	snprintf(key, sizeof(key), "mma.%s%s.%s.%s.%s", shape,
+	sparse = st->noperands == 6;
+	snprintf(key, sizeof(key), "mma.%s%s%s.%s.%s.%s", sparse ? "sp." : "", shape,
 		ptx_has_mod(st, "satfinite") ? ".satfinite"
 		: ptx_has_mod(st, "and")     ? ".and"
 		: ptx_has_mod(st, "xor")     ? ".xor"
@@ -144,6 +146,9 @@ static void decode_mma(struct ptx_build *b)
 	gather(b, 1, at + AT_A * row, size, AT_B - AT_A);
 	gather(b, 2, at + AT_B * row, size, AT_C - AT_B);
 	gather(b, 3, at + AT_C * row, size, MATRIX_REGS - AT_C);
+	if (sparse && ptx_arg(b, 5)->kind != PTX_OPERAND_NUMBER)
+		ptx_build_lacks(b, "%.*s: its selector", (int)st->text.n, st->text.p);
+	meta = sparse ? ptx_in(b, ptx_arg(b, 4), 4) : 0;
 	ins = ptx_build_emit(b, key);
 	ins->d = at;
 	ins->a = at + AT_A * row;
@@ -151,6 +156,10 @@ static void decode_mma(struct ptx_build *b)
 	ins->c = at + AT_C * row;
 	ins->e = ptx_build_constant(b, 4, UINT32_MAX, PTX_FIXED);
 	ins->mode = rounding(st);
+	if (sparse) {
+		ins->f = meta;
+		ins->imm = ptx_arg(b, 5)->number.bits;
+	}
 	scatter(b, at, size, 4);
 }
 

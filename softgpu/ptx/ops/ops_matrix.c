@@ -52,36 +52,73 @@ INLINE double element(
 /* A is m x k by rows, B k x 8 by columns, here each by rows.  A lane holds runs of `run`
  * elements along k; the runs of A alternate between row g and row g + 8 where there are 16
  * rows. */
-INLINE void load_matrices(struct ptx_warp *w, const struct ptx_ins *i, unsigned m, unsigned k,
-	enum element ka, enum element kb, double *a, double *b)
+INLINE void load_a(struct ptx_warp *w, const struct ptx_ins *i, unsigned m, unsigned k,
+	enum element ka, double *a)
 {
 	const unsigned run = per_register(ka), rows = m / 8;
-	const unsigned char *ra = ptx_reg(w, i->a), *rb = ptx_reg(w, i->b);
 
-	for (unsigned l = 0; l < PTX_LANES; l++) {
-		const unsigned g = l >> 2, at = (l & 3) * run;
-
+	for (unsigned l = 0; l < PTX_LANES; l++)
 		for (unsigned n = 0; n < m * k / 32; n++) {
 			const unsigned part = n / run;
 
-			a[(g + part % rows * 8) * k + at + n % run + part / rows * 4 * run] =
-				element(ra, ka, l, n);
+			a[((l >> 2) + part % rows * 8) * k + (l & 3) * run + n % run +
+				part / rows * 4 * run] = element(ptx_reg(w, i->a), ka, l, n);
 		}
+}
+
+INLINE void load_b(
+	struct ptx_warp *w, const struct ptx_ins *i, unsigned k, enum element kb, double *b)
+{
+	const unsigned run = per_register(kb);
+
+	for (unsigned l = 0; l < PTX_LANES; l++)
 		for (unsigned n = 0; n < k * 8 / 32; n++)
-			b[(at + n % run + n / run * 4 * run) * 8 + g] = element(rb, kb, l, n);
-	}
+			b[((l & 3) * run + n % run + n / run * 4 * run) * 8 + (l >> 2)] =
+				element(ptx_reg(w, i->b), kb, l, n);
+}
+
+/* A sparse A of 16 x k, of which a lane holds what is not 0 as if there were no more.  Of four
+ * along k two are there, and two bits say which each is (numbers of 4 bits go in pairs); of two
+ * tf32 one, and 4 bits say it as two pairs of bits.  The bits of four such chunks are in 16
+ * bits of a lane of the row's quad, rows below 8 in the low ones; `imm` says which lanes of a
+ * quad, as many as it takes. */
+INLINE void load_sparse_a(
+	struct ptx_warp *w, const struct ptx_ins *i, unsigned k, enum element ka, double *a)
+{
+	const unsigned unit = ka == E_S4 || ka == E_U4 ? 2 : 1, each = ka == E_TF32 ? 1 : 2;
+	const unsigned held = k / 2, lanes = held / unit / each / 4;
+	const unsigned first = (unsigned)i->imm % (4 / lanes) * lanes;
+	const uint32_t *meta = REG(const uint32_t, f);
+	double packed[16 * 64];
+
+	load_a(w, i, 16, held, ka, packed);
+	memset(a, 0, 16 * k * sizeof(*a));
+	for (unsigned r = 0; r < 16; r++)
+		for (unsigned n = 0; n < held; n++) {
+			const unsigned at = n / unit, chunk = at / each;
+			const uint32_t bits = meta[r % 8 * 4 + first + chunk / 4] >>
+					      (r / 8 * 16 + chunk % 4 * 4);
+			const unsigned index =
+				each == 1 ? bits >> 1 & 1 : bits >> at % 2 * 2 & 3;
+
+			a[r * k + (chunk * 2 * each + index) * unit + n % unit] =
+				packed[r * held + n];
+		}
 }
 
 /* Where element n of C and D lies: row g (+ 8), column 2 * (l & 3) (+ 1). */
 #define MMA(id, name, m, k, ka, kb, ...) MMA_BY(x *y, id, name, m, k, ka, kb, __VA_ARGS__)
 #define MMA_BY(times, id, name, m, k, ka, kb, ...)                                             \
+	MMA_OF(times, id, name, m, k, load_a(w, i, m, k, ka, a), kb, __VA_ARGS__)
+#define MMA_OF(times, id, name, m, k, load, kb, ...)                                           \
 	OP_FLOW(mma_##id, "mma." name, "x!")                                                   \
 	{                                                                                      \
 		const uint32_t before = w->mask;                                               \
 		double a[(m) * (k)], b[(k) * 8];                                               \
 		if (!gather(w, i))                                                             \
 			return NULL;                                                           \
-		load_matrices(w, i, m, k, ka, kb, a, b);                                       \
+		load;                                                                          \
+		load_b(w, i, k, kb, b);                                                        \
 		EACH(w->mask)                                                                  \
 		for (unsigned n = 0; n < (m) / 4; n++) {                                       \
 			const unsigned row = (l >> 2) + n / 2 * 8,                             \
@@ -161,6 +198,34 @@ MMA_NIBBLES(m16n8k64, 16, 64)
 MMA_BITS(m8n8k128, 8, 128)
 MMA_BITS(m16n8k128, 16, 128)
 MMA_BITS(m16n8k256, 16, 256)
+
+#define MMA_SPARSE(id, name, k, ka, kb, ...)                                                   \
+	MMA_OF(x *y, sp_##id, "sp." name, 16, k, load_sparse_a(w, i, k, ka, a), kb, __VA_ARGS__)
+MMA_SPARSE(f16_k16, "m16n8k16.f32.f16.f16", 16, E_F16, E_F16, INTO_F32)
+MMA_SPARSE(f16_k32, "m16n8k32.f32.f16.f16", 32, E_F16, E_F16, INTO_F32)
+MMA_SPARSE(f16_k16_f16, "m16n8k16.f16.f16.f16", 16, E_F16, E_F16, INTO_F16)
+MMA_SPARSE(f16_k32_f16, "m16n8k32.f16.f16.f16", 32, E_F16, E_F16, INTO_F16)
+MMA_SPARSE(bf16_k16, "m16n8k16.f32.bf16.bf16", 16, E_BF16, E_BF16, INTO_F32)
+MMA_SPARSE(bf16_k32, "m16n8k32.f32.bf16.bf16", 32, E_BF16, E_BF16, INTO_F32)
+MMA_SPARSE(tf32_k8, "m16n8k8.f32.tf32.tf32", 8, E_TF32, E_TF32, INTO_F32)
+MMA_SPARSE(tf32_k16, "m16n8k16.f32.tf32.tf32", 16, E_TF32, E_TF32, INTO_F32)
+#define MMA_SPARSE_INT(k, ta, ka, tb, kb)                                                      \
+	MMA_SPARSE(ta##_##tb##_k##k, "m16n8k" #k ".s32." #ta "." #tb, k, ka, kb, INTO_S32)     \
+	MMA_SPARSE(ta##_##tb##_k##k##_sat, "m16n8k" #k ".satfinite.s32." #ta "." #tb, k, ka,   \
+		kb, INTO_S32_SAT)
+#define MMA_SPARSE_INTS(k, s, ks, u, ku)                                                       \
+	MMA_SPARSE_INT(k, s, ks, s, ks)                                                        \
+	MMA_SPARSE_INT(k, s, ks, u, ku)                                                        \
+	MMA_SPARSE_INT(k, u, ku, s, ks)                                                        \
+	MMA_SPARSE_INT(k, u, ku, u, ku)
+MMA_SPARSE_INTS(32, s8, E_S8, u8, E_U8)
+MMA_SPARSE_INTS(64, s8, E_S8, u8, E_U8)
+MMA_SPARSE_INTS(64, s4, E_S4, u4, E_U4)
+MMA_SPARSE_INTS(128, s4, E_S4, u4, E_U4)
+MMA_SPARSE(e4m3_e4m3, "m16n8k64.f32.e4m3.e4m3", 64, E_E4M3, E_E4M3, INTO_F32)
+MMA_SPARSE(e4m3_e5m2, "m16n8k64.f32.e4m3.e5m2", 64, E_E4M3, E_E5M2, INTO_F32)
+MMA_SPARSE(e5m2_e4m3, "m16n8k64.f32.e5m2.e4m3", 64, E_E5M2, E_E4M3, INTO_F32)
+MMA_SPARSE(e5m2_e5m2, "m16n8k64.f32.e5m2.e5m2", 64, E_E5M2, E_E5M2, INTO_F32)
 
 /* Volta's product: the quads l / 4 and l / 4 + 4 make one of 8 x 8 x 4, the first with the
  * upper half of rows (of B columns).  Where element n of C or D lies; floats are spread wider
