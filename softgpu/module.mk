@@ -30,6 +30,7 @@ endif
 -include softgpu/rand/rand.mk
 -include softgpu/solver/solver.mk
 -include softgpu/sparse/sparse.mk
+-include softgpu/sparselt/sparselt.mk
 
 ##### Tests #####
 

@@ -5,7 +5,7 @@
 # addresses lie where ThreadSanitizer lets no program have memory: the device windows
 # (shim_memory), a kernel's wild address (ptx_faults); and tests of processes with one thread.
 SANITIZE_address := test-unit test-agent test-worker test-shim-unit test-runtime test-softgpu \
-	test-ptx test-softdnn test-softsolver test-softsparse run-parity_generated replay-sidecar replay-shim
+	test-ptx test-softdnn test-softsolver test-softsparse test-softsparselt run-parity_generated replay-sidecar replay-shim
 SANITIZE_undefined := $(SANITIZE_address)
 SANITIZE_thread := test-unit test-threads test-softgpu
 

@@ -72,6 +72,7 @@ ALLOWED = {
     "softgpu/rand": "softgpu/driver",
     "softgpu/solver": "softgpu/driver",
     "softgpu/sparse": "softgpu/driver softgpu/ptx/ops",
+    "softgpu/sparselt": "softgpu/sparse",
 
     "bench": "common protocol/wire transport softgpu/ptx",
 }
