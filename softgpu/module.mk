@@ -67,6 +67,9 @@ $(BUILD)/tests/softgpu_tasks: SOFTGPU_TEST_LIBS := $(BLAS_LIB) $(DNN_LIB)
 $(BUILD)/tests/softgpu_fft: $(FFT_LIB)
 $(BUILD)/tests/softgpu_fft: SOFTGPU_TEST_LIBS := $(FFT_LIB) -lm
 
+$(BUILD)/tests/softgpu_sparse: $(SPARSE_LIB)
+$(BUILD)/tests/softgpu_sparse: SOFTGPU_TEST_LIBS := $(SPARSE_LIB) -lm
+
 $(SOFTGPU_TESTS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(SOFTGPU_LIB) | $(SOFTGPU_IMAGES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)

@@ -79,20 +79,30 @@ static struct sparse_matrix grid(const struct sparse_matrix *m)
 	return g;
 }
 
+int64_t sparse_put_block_offsets(struct sparse_task *task, const struct sparse_matrix *m,
+	const struct sparse_entries *entries)
+{
+	struct sparse_matrix to = grid(m);
+	struct sparse_entries blocks = blocks_of(task, entries, m);
+	bool put = blocks.list && sparse_put_offsets(task, &to, &blocks);
+
+	free(blocks.list);
+	return put ? blocks.count : -1;
+}
+
 static void count_run(struct sparse_task *task, void *arguments)
 {
 	struct regroup *r = arguments;
-	struct sparse_matrix to = grid(&r->to);
-	struct sparse_entries entries, blocks;
+	struct sparse_entries entries;
 	sparse_number *values;
+	int64_t blocks;
 
 	if (!read_all(task, r, &entries, &values))
 		return;
-	blocks = blocks_of(task, &entries, &r->to);
-	if (blocks.list && sparse_put_offsets(task, &to, &blocks))
-		legacy_count(task, &r->count, blocks.count);
+	blocks = sparse_put_block_offsets(task, &r->to, &entries);
+	if (blocks >= 0)
+		legacy_count(task, &r->count, blocks);
 	free(entries.list);
-	free(blocks.list);
 	free(values);
 }
 
@@ -135,20 +145,29 @@ static void fill(struct sparse_task *task, const struct sparse_matrix *to,
 	}
 }
 
+bool sparse_put_blocks(struct sparse_task *task, const struct sparse_matrix *m,
+	const struct sparse_entries *entries, const sparse_number *values)
+{
+	struct sparse_matrix to = grid(m);
+	struct sparse_entries blocks = blocks_of(task, entries, m);
+	bool put = blocks.list && sparse_put(task, &to, &blocks, NULL, 0);
+
+	if (put && values)
+		fill(task, m, entries, &blocks, values);
+	free(blocks.list);
+	return put;
+}
+
 static void to_blocks_run(struct sparse_task *task, void *arguments)
 {
 	struct regroup *r = arguments;
-	struct sparse_matrix to = grid(&r->to);
-	struct sparse_entries entries, blocks;
+	struct sparse_entries entries;
 	sparse_number *values;
 
 	if (!read_all(task, r, &entries, &values))
 		return;
-	blocks = blocks_of(task, &entries, &r->to);
-	if (blocks.list && sparse_put(task, &to, &blocks, NULL, 0))
-		fill(task, &r->to, &entries, &blocks, values);
+	sparse_put_blocks(task, &r->to, &entries, values);
 	free(entries.list);
-	free(blocks.list);
 	free(values);
 }
 
@@ -293,9 +312,9 @@ static struct regroup gebsr2gebsr(int type, int dir, int mb, int nb, int nnzb,
 static void places_run(struct sparse_task *task, void *arguments)
 {
 	struct regroup *p = arguments;
-	struct sparse_matrix blocks = grid(&p->from), to = grid(&p->to);
+	struct sparse_matrix blocks = grid(&p->from);
 	struct sparse_entries at, all = {0};
-	int64_t rows = p->from.row_block, cols = p->from.col_block;
+	int64_t rows = p->from.row_block, cols = p->from.col_block, count;
 
 	if (!complete(task, &p->from))
 		return;
@@ -313,10 +332,9 @@ static void places_run(struct sparse_task *task, void *arguments)
 	free(at.list);
 	if (!all.list)
 		return;
-	at = blocks_of(task, &all, &p->to);
-	if (at.list && sparse_put_offsets(task, &to, &at))
-		legacy_count(task, &p->count, at.count);
-	free(at.list);
+	count = sparse_put_block_offsets(task, &p->to, &all);
+	if (count >= 0)
+		legacy_count(task, &p->count, count);
 	free(all.list);
 }
 

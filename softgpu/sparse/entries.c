@@ -158,7 +158,7 @@ bool sparse_entries(struct sparse_task *task, const struct sparse_matrix *m, int
 	bool transposed, struct sparse_entries *out)
 {
 	struct reader r = {.m = m, .out = out};
-	struct counts c;
+	struct counts c = {0};
 
 	*out = (struct sparse_entries){0};
 	if (!count(m, &c) ||

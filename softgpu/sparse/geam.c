@@ -10,6 +10,7 @@ struct geam {
 	struct sparse_matrix a, b, c;
 	struct sparse_scalar alpha, beta;
 	struct legacy_count count; /* of C's entries */
+	int ops[2];
 };
 
 /* The places of A and B, each once; *values, unless NULL, has alpha A + beta B there. */
@@ -23,8 +24,8 @@ static bool add(struct sparse_task *task, const struct geam *s, sparse_number al
 	sparse_number *v = NULL;
 
 	*out = (struct sparse_entries){0};
-	if (sparse_entries(task, from[0], 0, false, &in[0]) &&
-		sparse_entries(task, from[1], 0, false, &in[1])) {
+	if (sparse_entries(task, from[0], 0, s->ops[0] != SPARSE_OP_N, &in[0]) &&
+		sparse_entries(task, from[1], 0, s->ops[1] != SPARSE_OP_N, &in[1])) {
 		all = in[0].count + in[1].count;
 		out->list = sparse_scratch(task, all, sizeof(*out->list));
 		v = sparse_scratch(task, 2 * all, sizeof(*v));
@@ -35,8 +36,8 @@ static bool add(struct sparse_task *task, const struct geam *s, sparse_number al
 
 			*e = in[m].list[i];
 			if (values)
-				v[out->count] = factors[m] *
-						sparse_entry_value(from[m], e, SPARSE_OP_N);
+				v[out->count] =
+					factors[m] * sparse_entry_value(from[m], e, s->ops[m]);
 			e->at = out->count++;
 		}
 	free(in[0].list);
@@ -75,6 +76,18 @@ static void count_run(struct sparse_task *task, void *arguments)
 		return;
 	if (sparse_put_offsets(task, &s->c, &sum))
 		legacy_count(task, &s->count, sum.count);
+	free(sum.list);
+}
+
+/* Of a list, whose rows have no memory before their number is known. */
+static void count_places_run(struct sparse_task *task, void *arguments)
+{
+	struct geam *s = arguments;
+	struct sparse_entries sum;
+
+	if (!add(task, s, 0, 0, &sum, NULL))
+		return;
+	legacy_count(task, &s->count, sum.count);
 	free(sum.list);
 }
 
@@ -172,3 +185,101 @@ static int csrgeam(struct sparse_handle *h, int type, int m, int n, const void *
 			values_c, offsets_c, indices_c);                                       \
 	}
 EACH_TYPE(GEAM)
+
+/* ---- SpGEAM ---- */
+
+/* Nothing stays between its calls: the places are found again. */
+struct spgeam {
+	char unused;
+};
+
+CALL(cusparseSpGEAM_createDescr, struct spgeam **descr)
+{
+	if (!descr)
+		return SPARSE_INVALID_VALUE;
+	*descr = calloc(1, sizeof(**descr));
+	return *descr ? SPARSE_SUCCESS : SPARSE_ALLOC_FAILED;
+}
+
+CALL(cusparseSpGEAM_destroyDescr, struct spgeam *descr)
+{
+	if (!descr)
+		return SPARSE_INVALID_VALUE;
+	free(descr);
+	return SPARSE_SUCCESS;
+}
+
+static int generic_check(struct sparse_handle *h, int op_a, int op_b, const void *alpha,
+	const struct sparse_matrix *a, const void *beta, const struct sparse_matrix *b,
+	const struct sparse_matrix *c, int compute, const struct spgeam *descr)
+{
+	if (!h)
+		return SPARSE_NOT_INITIALIZED;
+	if (!sparse_op(op_a) || !sparse_op(op_b) || !alpha || !beta || !a || !b || !c ||
+		!descr || sparse_op_rows(op_a, a->rows, a->cols) != c->rows ||
+		sparse_op_rows(op_a, a->cols, a->rows) != c->cols ||
+		sparse_op_rows(op_b, b->rows, b->cols) != c->rows ||
+		sparse_op_rows(op_b, b->cols, b->rows) != c->cols)
+		return SPARSE_INVALID_VALUE;
+	if (!sparse_writable(c) || a->type != b->type || a->type != c->type ||
+		!sparse_types(a->type, a->type, a->type, compute))
+		return SPARSE_NOT_SUPPORTED;
+	return SPARSE_SUCCESS;
+}
+
+static struct geam generic(const struct sparse_handle *h, int op_a, int op_b, const void *alpha,
+	const struct sparse_matrix *a, const void *beta, const struct sparse_matrix *b,
+	const struct sparse_matrix *c, int compute)
+{
+	return (struct geam){
+		.a = *a,
+		.b = *b,
+		.c = *c,
+		.alpha = sparse_scalar(h, alpha, compute),
+		.beta = sparse_scalar(h, beta, compute),
+		.ops = {op_a, op_b},
+	};
+}
+
+CALL(cusparseSpGEAM_bufferSize, struct sparse_handle *h, int op_a, int op_b, const void *alpha,
+	struct sparse_matrix *a, const void *beta, struct sparse_matrix *b,
+	struct sparse_matrix *c, int compute, int alg, struct spgeam *descr, size_t *size)
+{
+	(void)alg;
+	return legacy_tell_bytes(
+		generic_check(h, op_a, op_b, alpha, a, beta, b, c, compute, descr), size);
+}
+
+CALL(cusparseSpGEAM_nnz, struct sparse_handle *h, int op_a, int op_b, const void *alpha,
+	struct sparse_matrix *a, const void *beta, struct sparse_matrix *b,
+	struct sparse_matrix *c, int compute, int alg, struct spgeam *descr, void *buffer)
+{
+	int status = generic_check(h, op_a, op_b, alpha, a, beta, b, c, compute, descr);
+	struct geam s;
+
+	(void)alg;
+	(void)buffer;
+	if (status)
+		return status;
+	s = generic(h, op_a, op_b, alpha, a, beta, b, c, compute);
+	status = sparse_finish(
+		h, c->format == SPARSE_COO ? count_places_run : count_run, &s, sizeof(s), NULL);
+	if (!status)
+		c->nnz = s.count.value;
+	return status;
+}
+
+CALL(cusparseSpGEAM, struct sparse_handle *h, int op_a, int op_b, const void *alpha,
+	struct sparse_matrix *a, const void *beta, struct sparse_matrix *b,
+	struct sparse_matrix *c, int compute, int alg, struct spgeam *descr, void *buffer)
+{
+	int status = generic_check(h, op_a, op_b, alpha, a, beta, b, c, compute, descr);
+	struct geam s;
+
+	(void)alg;
+	(void)buffer;
+	if (status)
+		return status;
+	s = generic(h, op_a, op_b, alpha, a, beta, b, c, compute);
+	return sparse_submit(h, sum_run, &s, sizeof(s), NULL);
+}
