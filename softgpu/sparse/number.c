@@ -86,7 +86,7 @@ static void real_store(int type, void *array, int64_t i, double value)
 sparse_number sparse_load(int type, const void *array, int64_t i)
 {
 	if (sparse_complex(type))
-		return CMPLX(real_load(real_of(type), array, 2 * i),
+		return __builtin_complex(real_load(real_of(type), array, 2 * i),
 			real_load(real_of(type), array, 2 * i + 1));
 	return real_load(type, array, i);
 }
