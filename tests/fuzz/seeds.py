@@ -283,6 +283,53 @@ def fixed_bodies():
                              kind=CALL)
 
 
+def cusparse_descriptor(item, number):
+    """(words of the key, the varying part) of a descriptor: 4 by 4, 4 elements, of float."""
+    content = {1: struct.pack("<4i", 0, 0, 0, 0), 2: struct.pack("<2q4i", 4, 4, 2, 0, 0, 0),
+               3: struct.pack("<q2i", 4, 0, 0), 4: struct.pack("<4q4i", 4, 4, 4, 0, 0, 1, 1, 0),
+               5: struct.pack("<8q12i", 4, 4, 0, 2, 2, 0, 0, 0, 1, 2, 2, 0, 0, 2, *6 * (0,))}.get(item, bytes(4))
+    places = [WINDOW + 65536 * i for i in range(1, 1 + {2: 2, 3: 1, 4: 1, 5: 3}.get(item, 0))]
+    return struct.pack("<I", item << 16 | len(content) // 4) + content, \
+        struct.pack(f"<Qq{len(places)}Q", number, 4, *places) if item > 1 else b""
+
+
+def cusparse_body(api, entry, number):
+    """A call of cuSPARSE, as its stub puts it; NUMBER: of what it leaves something in, and of the next ones."""
+    listed = read(os.path.join(ROOT, "protocol", "libraries", "cusparse.h"))
+    kinds = re.findall(r"\bCUSPARSE_ITEM_(\w+)(?: = 1)?,", listed[listed.index("enum cusparse_item {"):])
+    key, varying, present, pointers = b"", b"", 0, 0
+    for p in entry.params[1:]:
+        kind = items.descriptor_kind(api, p)
+        if kind:
+            stays = p.mark in ("stays", "sized")
+            words, places = cusparse_descriptor(1 + kinds.index(kind[14:]), number if stays else 0)
+            number, key, varying = number + stays, key + words, varying + places
+        elif p.mark in ("device", "scalar"):
+            present, pointers = present | 1 << pointers, pointers + 1
+            varying += struct.pack("<Q", WINDOW + 65536) if p.mark == "device" else struct.pack("<2Q", 0x3f800000, 0)
+        elif p.mark in ("inout", "result"):
+            varying += struct.pack("<Q", 4096)
+        elif p.mark not in ("out", "out?"):
+            wide = items.number(api, entry, p) in ("long", "double")
+            key += struct.pack("<Q", 4) if wide else struct.pack("<I", 0 if api.types[p.base].wire == "enum" else 4)
+    return struct.pack("<HHI", len(key) // 4, 0, present) + key + bytes(-len(key) % 8) + varying
+
+
+def cusparse_bodies():
+    """Calls whose descriptors travel by content, or by a number: used twice, as another kind, and after they ended."""
+    api = generate.load()
+    kept = handle("cusparseObject", 40)
+    for e in api.of("cusparse"):
+        if not e.op or not items.travels(api, e):
+            continue
+        body = library_state(e.name) + cusparse_body(api, e, kept)
+        yield e.name, b"".join(record(OPS[e.name], body, kind=kind) for kind in (CALL, POST)) + \
+            say("vcudaCusparseObjectClose", {"object": kept}) + record(OPS[e.name], body, kind=CALL)
+        if e.op % 16 == 0:
+            yield e.name + "-stale", record(OPS[e.name], library_state(e.name) +
+                                            cusparse_body(api, e, handle("cublasHandle")), kind=CALL)
+
+
 def cudnn_bodies():
     """Bodies of cuDNN calls, as the target of cuDNN's half has them."""
     folder = os.path.join(ROOT, "tests", "fuzz", "corpus", "cudnn")
@@ -348,6 +395,9 @@ def worker_seeds():
     for name, one in cudnn_bodies():
         yield name, begin() + before("cudnn") + one + drain()
         parts.append(before("cudnn") + one + drain())
+    for name, one in cusparse_bodies():
+        yield name, begin() + before(name) + one + drain()
+        parts.append(before(name) + one + drain())
     for name, one in fixed_bodies():
         yield name, begin() + before(name) + one + one + drain()
         parts.append(before(name) + one + drain())
