@@ -191,8 +191,8 @@ static int check(const struct sparse_handle *h, int dir, int m, int n, int nnz,
 	int rows_c, int cols_c)
 {
 	int status = legacy_check(h,
-		m >= 0 && n >= 0 && nnz >= 0 && rows_a > 0 && cols_a > 0 && rows_c > 0 &&
-			cols_c > 0 && (dir == 0 || dir == 1),
+		m >= 0 && n >= 0 && nnz >= 0 && legacy_block(rows_a, cols_a) &&
+			legacy_block(rows_c, cols_c) && (dir == 0 || dir == 1),
 		a);
 
 	if (!status && !c)
@@ -411,7 +411,7 @@ static int gebsr2gebsc(struct sparse_handle *h, int type, int mb, int nb, int nn
 
 	if (!h)
 		return SPARSE_NOT_INITIALIZED;
-	if (mb < 0 || nb < 0 || nnzb < 0 || rows <= 0 || cols <= 0 ||
+	if (mb < 0 || nb < 0 || nnzb < 0 || !legacy_block(rows, cols) ||
 		(action != 0 && action != 1) || (base != 0 && base != 1))
 		return SPARSE_INVALID_VALUE;
 	return sparse_submit(h, by_column_run,
@@ -495,7 +495,7 @@ static int gebsr2gebsc(struct sparse_handle *h, int type, int mb, int nb, int nn
 	}                                                                                      \
 	SIZE(cusparse##T##gebsr2gebsc,                                                         \
 		!h ? SPARSE_NOT_INITIALIZED                                                    \
-		: mb < 0 || nb < 0 || nnzb < 0 || rows <= 0 || cols <= 0                       \
+		: mb < 0 || nb < 0 || nnzb < 0 || !legacy_block(rows, cols)                    \
 			? SPARSE_INVALID_VALUE                                                 \
 			: SPARSE_SUCCESS,                                                      \
 		struct sparse_handle * h, int mb, int nb, int nnzb, const void *values,        \

@@ -14,7 +14,8 @@ static int check(const struct sparse_handle *h, int dir, int op, int mb, int nb,
 	int block, const struct legacy_descr *descr, const void *values, const int *offsets,
 	const int *indices)
 {
-	int status = legacy_check(h, mb >= 0 && nb >= 0 && nnzb >= 0 && block > 0, descr);
+	int status = legacy_check(
+		h, mb >= 0 && nb >= 0 && nnzb >= 0 && legacy_block(block, block), descr);
 
 	if (status)
 		return status;

@@ -182,6 +182,11 @@ int legacy_check(const struct sparse_handle *h, bool sizes, const struct legacy_
 	return sizes && descr ? SPARSE_SUCCESS : SPARSE_INVALID_VALUE;
 }
 
+bool legacy_block(int rows, int cols)
+{
+	return rows > 0 && cols > 0 && (int64_t)rows * cols <= INT_MAX;
+}
+
 int legacy_tell(int status, int *size)
 {
 	if (status || !size)

@@ -52,6 +52,9 @@ struct sparse_matrix legacy_bsr(const struct legacy_descr *descr, int type, int 
 /* The first of what a call may be refused for: no handle, a size below 0, a missing
  * descriptor. */
 int legacy_check(const struct sparse_handle *h, bool sizes, const struct legacy_descr *descr);
+/* Whether a block may have this shape: as many of them as an int counts have a number of
+ * elements. */
+bool legacy_block(int rows, int cols);
 /* The ends of …_bufferSize and …_bufferSizeExt. */
 int legacy_tell(int status, int *size);
 int legacy_tell_bytes(int status, size_t *size);

@@ -2,6 +2,7 @@
  *
  * Handles, descriptors, algorithms and plans; the library's version.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "softgpu/sparselt/lt.h"
@@ -88,7 +89,9 @@ static int matrix_init(const struct lt_handle *h, struct lt_matrix *m, int64_t r
 
 	if (!lt_is_handle(h) || !m || rows <= 0 || cols <= 0 || alignment % 16 || !alignment ||
 		(order != SPARSE_ORDER_COL && order != SPARSE_ORDER_ROW) ||
-		ld < (order == SPARSE_ORDER_ROW ? cols : rows))
+		ld < (order == SPARSE_ORDER_ROW ? cols : rows) || rows > INT_MAX ||
+		cols > INT_MAX || ld > INT_MAX ||
+		ld * (order == SPARSE_ORDER_ROW ? rows : cols) > LT_MOST_NUMBERS)
 		return SPARSE_INVALID_VALUE;
 	if (type != SPARSE_R_16F && type != SPARSE_R_16BF && type != SPARSE_R_8I &&
 		type != SPARSE_R_32F && type != SPARSE_R_32I)
@@ -144,16 +147,21 @@ static int attribute(void *field, size_t size, void *data, size_t data_size, boo
 static int matrix_attribute(const struct lt_handle *h, struct lt_matrix *m, int name,
 	void *data, size_t size, bool set)
 {
+	int64_t stride;
 	int batches;
 
 	if (!lt_is_handle(h) || !lt_is_matrix(m))
 		return SPARSE_INVALID_VALUE;
-	if (name == 1)
+	if (name == 1 && data && size == sizeof(stride)) {
+		memcpy(&stride, data, sizeof(stride));
+		if (set && (stride < 0 || stride > LT_MOST_NUMBERS))
+			return SPARSE_INVALID_VALUE;
 		return attribute(&m->stride, sizeof(m->stride), data, size, set);
+	}
 	if (name != 0 || !data || size != sizeof(batches))
 		return SPARSE_INVALID_VALUE;
 	memcpy(&batches, data, sizeof(batches));
-	if (set && batches <= 0)
+	if (set && (batches <= 0 || batches > LT_MOST_BATCHES))
 		return SPARSE_INVALID_VALUE;
 	return attribute(&m->batches, sizeof(m->batches), data, size, set);
 }

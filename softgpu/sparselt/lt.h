@@ -17,6 +17,10 @@
 enum { LT_COMPUTE_32I, LT_COMPUTE_16F, LT_COMPUTE_32F };
 enum { LT_GROUP = 4, LT_KEPT = 2 };
 
+/* Far beyond any memory, and small enough that the bytes of a batch have a number. */
+#define LT_MOST_NUMBERS ((int64_t)1 << 40)
+#define LT_MOST_BATCHES (1 << 20)
+
 struct lt_handle { /* cusparseLtHandle_t */
 	uint64_t mark;
 };

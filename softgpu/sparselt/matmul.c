@@ -81,10 +81,14 @@ static bool rows_reach(
 	struct sparse_task *task, const struct product *p, int batch, struct rows *rows)
 {
 	const struct lt_matmul *m = &p->plan;
-	int64_t n = m->d.rows;
+	int64_t n = m->d.rows, first = 0;
 
-	rows->bias = sparse_area(task, m->bias, m->bias ? m->bias_stride * batch : 0,
-		m->bias ? n : 0, sparse_size(bias_type(m)));
+	if (m->bias && __builtin_mul_overflow(m->bias_stride, (int64_t)batch, &first)) {
+		sparse_fail(task);
+		return false;
+	}
+	rows->bias =
+		sparse_area(task, m->bias, first, m->bias ? n : 0, sparse_size(bias_type(m)));
 	rows->alphas = sparse_area(task, p->alphas, 0, p->alphas ? n : 0, sizeof(float));
 	rows->betas = sparse_area(task, p->betas, 0, p->betas ? n : 0, sizeof(float));
 	return rows->bias && rows->alphas && rows->betas;

@@ -18,7 +18,7 @@ library_find 'libcusparse.so.12' 'libnvJitLink.so.1[23]'
 library_start
 native=$(library_native libcusparse.so.12)
 for abi in 12 13; do
-	for program in statuses products vectors spgemm triangles conversions blocks order factors bands \
+	for program in statuses descriptors products vectors spgemm triangles conversions blocks order factors bands \
 		regroup captured; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native $abi $program" env LD_LIBRARY_PATH="$path" \

@@ -4,6 +4,8 @@
  * than a machine with a GPU has, or memory that is wrong: formats of blocks and of slices,
  * batches with matrices of their own, sums and conversions of CUDA 13, places outside a matrix.
  */
+#include <limits.h>
+
 #include "tests/unit/softgpu_test.h"
 
 /* The library's own names, as far as they are used here. */
@@ -51,6 +53,12 @@ int cusparseSpMatConvert_analysis(void *handle, int op, void *from, void *to, in
 	int alg, void *descr, void *buffer);
 int cusparseSpMatConvert(void *handle, int op, void *from, void *to, int action, int alg,
 	void *descr, void *buffer);
+
+int cusparseCreateMatDescr(void **descr);
+int cusparseDestroyMatDescr(void *descr);
+int cusparseSbsrmv(void *handle, int dir, int op, int mb, int nb, int nnzb, const void *alpha,
+	void *descr, void *values, void *offsets, void *indices, int block, void *x,
+	const void *beta, void *y);
 
 enum { R_32F = 0, INDEX_32I = 2, ORDER_COL = 1, ORDER_ROW = 2 };
 enum { INVALID_VALUE = 3, EXECUTION_FAILED = 6 };
@@ -324,6 +332,20 @@ static void places_outside_are_left_out(void **state)
 	drop(numbers);
 }
 
+/* 2^31 blocks of 2^62 numbers have no number of bytes. */
+static void blocks_have_a_size(void **state)
+{
+	const int offsets[] = {0, INT_MAX};
+	void *at = DEVICE(offsets), *descr;
+
+	is(cusparseCreateMatDescr(&descr), 0);
+	is(cusparseSbsrmv(*state, 0, 0, 1, 1, INT_MAX, &one, descr, at, at, at, INT_MAX, at,
+		   &none, at),
+		INVALID_VALUE);
+	is(cusparseDestroyMatDescr(descr), 0);
+	drop(at);
+}
+
 static void memory_of_the_host_fails_the_handle(void **state)
 {
 	const int offsets[] = {0, 1}, cols[] = {0};
@@ -357,6 +379,7 @@ int main(void)
 		cmocka_unit_test(a_sum_has_the_places_of_both),
 		cmocka_unit_test(formats_are_made_of_each_other),
 		cmocka_unit_test(places_outside_are_left_out),
+		cmocka_unit_test(blocks_have_a_size),
 		cmocka_unit_test(memory_of_the_host_fails_the_handle),
 	};
 
