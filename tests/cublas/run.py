@@ -23,7 +23,7 @@ FEW, MANY = 20, 120
 # Round trips of each thing that steady.c does; the program that runs without shortcuts.
 FAMILIES = {
     "cublas": ({"gemm": 0, "gemm_ex": 0, "state": 0, "dot_device": 0, "dot_host": 1,
-                "rank": 0, "legacy": 0}, "products"),
+                "rank": 0, "legacy": 0, "xt": 1}, "products"),
     "cublaslt": ({"linear": 0, "refused": 0, "transform": 0}, "matmul"),
     "cufft": ({"transform": 0, "real": 0, "stream": 0, "area": 0, "again": 0, "estimate": 0, "shape": 2},
               "transforms"),

@@ -10,14 +10,18 @@ int main(int argc, char **argv)
 {
 	int count = argc == 3 ? atoi(argv[2]) : 0;
 	struct matrix a = matrix_new(CUDA_R_32F, 8, 8);
-	float one = 1, zero = 0, result, *there;
+	float one = 1, zero = 0, result, *there, product[64];
 	cublasHandle_t handle;
+	cublasXtHandle_t xt;
 	cudaStream_t stream;
+	int device = 0;
 
 	if (argc != 3)
 		DIE("usage: steady THING COUNT");
 	BLAS(cublasCreate_v2(&handle));
 	BLAS(cublasInit());
+	BLAS(cublasXtCreate(&xt));
+	BLAS(cublasXtDeviceSelect(xt, 1, &device));
 	CUDA(cudaStreamCreate(&stream));
 	CUDA(cudaMalloc((void **)&there, 64));
 	for (int i = 0; i < count; i++) {
@@ -46,6 +50,9 @@ int main(int argc, char **argv)
 			cublasSgemm('N', 'N', 8, 8, 8, one, a.device, 8, a.device, 8, zero,
 				a.device, 8);
 			BLAS(cublasGetError());
+		} else if (!strcmp(argv[1], "xt")) {
+			BLAS(cublasXtSgemm(xt, 0, 0, 8, 8, 8, &one, a.host, 8, a.host, 8, &zero,
+				product, 8));
 		} else if (!strcmp(argv[1], "dot_host")) {
 			BLAS(cublasSdot_v2(handle, 8, a.device, 1, a.device, 1, &result));
 		} else {
@@ -53,6 +60,7 @@ int main(int argc, char **argv)
 		}
 	}
 	CUDA(cudaDeviceSynchronize());
+	BLAS(cublasXtDestroy(xt));
 	BLAS(cublasShutdown());
 	BLAS(cublasDestroy_v2(handle));
 	return 0;
