@@ -16,21 +16,9 @@
 #include <string.h>
 
 #include "protocol/generated/cublas_api.h"
-#include "tests/die.h"
+#include "tests/check.h"
 
-#define CUDA(CALL)                                                                             \
-	do {                                                                                   \
-		cudaError_t cuda_ = (CALL);                                                    \
-		if (cuda_)                                                                     \
-			DIE("%s gave %d (%s)", #CALL, (int)cuda_, cudaGetErrorName(cuda_));    \
-	} while (0)
-#define BLAS_IS(CALL, WANT)                                                                    \
-	do {                                                                                   \
-		int blas_ = (CALL);                                                            \
-		if (blas_ != (WANT))                                                           \
-			DIE("%s gave %d (%s), not %d", #CALL, blas_,                           \
-				cublasGetStatusName(blas_), (int)(WANT));                      \
-	} while (0)
+#define BLAS_IS(CALL, WANT) ANSWERS(CALL, WANT)
 #define BLAS(CALL) BLAS_IS(CALL, CUBLAS_STATUS_SUCCESS)
 #define REFUSED(CALL)                                                                          \
 	do {                                                                                   \

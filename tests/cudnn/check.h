@@ -19,21 +19,9 @@
 #include <string.h>
 
 #include "protocol/generated/cudnn_api.h"
-#include "tests/die.h"
+#include "tests/check.h"
 
-#define CUDA(CALL)                                                                             \
-	do {                                                                                   \
-		int cuda_ = (int)(CALL);                                                       \
-		if (cuda_)                                                                     \
-			DIE("%s gave %d", #CALL, cuda_);                                       \
-	} while (0)
-#define DNN_IS(CALL, WANT)                                                                     \
-	do {                                                                                   \
-		int dnn_ = (int)(CALL);                                                        \
-		if (dnn_ != (int)(WANT))                                                       \
-			DIE("%s gave %d (%s), not %d", #CALL, dnn_, cudnnGetErrorString(dnn_), \
-				(int)(WANT));                                                  \
-	} while (0)
+#define DNN_IS(CALL, WANT) ANSWERS(CALL, WANT)
 #define DNN(CALL) DNN_IS(CALL, CUDNN_STATUS_SUCCESS)
 
 /* Whether a status says that the library, or this device, does not do it. */

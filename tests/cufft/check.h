@@ -15,20 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/die.h"
+#include "tests/check.h"
 
-#define CUDA(CALL)                                                                             \
-	do {                                                                                   \
-		cudaError_t cuda_ = (CALL);                                                    \
-		if (cuda_)                                                                     \
-			DIE("%s gave %d (%s)", #CALL, (int)cuda_, cudaGetErrorName(cuda_));    \
-	} while (0)
-#define FFT_IS(CALL, WANT)                                                                     \
-	do {                                                                                   \
-		int fft_ = (int)(CALL);                                                        \
-		if (fft_ != (int)(WANT))                                                       \
-			DIE("%s gave %d, not %d", #CALL, fft_, (int)(WANT));                   \
-	} while (0)
+#define FFT_IS(CALL, WANT) ANSWERS(CALL, WANT)
 #define FFT(CALL) FFT_IS(CALL, CUFFT_SUCCESS)
 
 /* Numbers of the device as they lie: real or complex, of float or double. */

@@ -13,20 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/die.h"
+#include "tests/check.h"
 
-#define CUDA(CALL)                                                                             \
-	do {                                                                                   \
-		cudaError_t cuda_ = (CALL);                                                    \
-		if (cuda_)                                                                     \
-			DIE("%s gave %d (%s)", #CALL, (int)cuda_, cudaGetErrorName(cuda_));    \
-	} while (0)
-#define RAND_IS(CALL, WANT)                                                                    \
-	do {                                                                                   \
-		int rand_ = (int)(CALL);                                                       \
-		if (rand_ != (int)(WANT))                                                      \
-			DIE("%s gave %d, not %d", #CALL, rand_, (int)(WANT));                  \
-	} while (0)
+#define RAND_IS(CALL, WANT) ANSWERS(CALL, WANT)
 #define RAND(CALL) RAND_IS(CALL, CURAND_STATUS_SUCCESS)
 
 #endif

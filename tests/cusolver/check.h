@@ -18,25 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/die.h"
+#include "tests/check.h"
 
 typedef double complex number;
 
 enum type { S, D, C, Z };
 static const cudaDataType data_types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F};
 
-#define CUDA(CALL)                                                                             \
-	do {                                                                                   \
-		int cuda_ = (int)(CALL);                                                       \
-		if (cuda_)                                                                     \
-			DIE("%s gave %d", #CALL, cuda_);                                       \
-	} while (0)
-#define SOLVER_IS(CALL, WANT)                                                                  \
-	do {                                                                                   \
-		int solver_ = (int)(CALL);                                                     \
-		if (solver_ != (int)(WANT))                                                    \
-			DIE("%s gave %d, not %d", #CALL, solver_, (int)(WANT));                \
-	} while (0)
+#define SOLVER_IS(CALL, WANT) ANSWERS(CALL, WANT)
 #define SOLVER(CALL) SOLVER_IS(CALL, CUSOLVER_STATUS_SUCCESS)
 #define CHECK(OK, ...)                                                                         \
 	do {                                                                                   \

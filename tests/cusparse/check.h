@@ -18,22 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/die.h"
+#include "tests/check.h"
 
 typedef double complex number;
 
-#define CUDA(CALL)                                                                             \
-	do {                                                                                   \
-		int cuda_ = (int)(CALL);                                                       \
-		if (cuda_)                                                                     \
-			DIE("%s gave %d", #CALL, cuda_);                                       \
-	} while (0)
-#define SPARSE_IS(CALL, WANT)                                                                  \
-	do {                                                                                   \
-		int sparse_ = (int)(CALL);                                                     \
-		if (sparse_ != (int)(WANT))                                                    \
-			DIE("%s gave %d, not %d", #CALL, sparse_, (int)(WANT));                \
-	} while (0)
+#define SPARSE_IS(CALL, WANT) ANSWERS(CALL, WANT)
 #define SPARSE(CALL) SPARSE_IS(CALL, CUSPARSE_STATUS_SUCCESS)
 #define CHECK(OK, ...)                                                                         \
 	do {                                                                                   \

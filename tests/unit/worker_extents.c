@@ -15,18 +15,6 @@
 #define DRIVERS 0x110000000000ull
 #define GRAPH handle_make(1, KIND_CUgraph, 1)
 
-static CUresult call_of(struct peer *p, uint16_t op, const void *body, size_t n)
-{
-	struct frame_header h = call_header(p, op, (uint32_t)n);
-	bool lost;
-
-	peer_send(p, &h, body);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_false(lost);
-	return (CUresult)h.status;
-}
-#define CALL_OF(OP, BODY) call_of(p, OP, &(BODY), sizeof(BODY))
-
 static void start(struct peer *p)
 {
 	peer_start(p);
@@ -184,7 +172,7 @@ static struct add_node add_node(uint32_t number, uint32_t type, uint32_t bytes)
 
 static CUresult call_node(struct peer *p, const struct add_node *node)
 {
-	return call_of(
+	return peer_status(
 		p, OP_vcudaGraphAdd, node, offsetof(struct add_node, copy) + node->add.bytes);
 }
 

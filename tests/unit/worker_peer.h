@@ -189,16 +189,24 @@ static struct frame_header call_header(struct peer *p, uint16_t op, uint32_t bod
 	};
 }
 
+/* A call, and the status that it is answered with. */
+static CUresult peer_status(struct peer *p, uint16_t op, const void *body, size_t n)
+{
+	struct frame_header h = call_header(p, op, (uint32_t)n);
+	bool lost;
+
+	peer_send(p, &h, body);
+	assert_int_equal(peer_reply(p, &h, &lost), 0);
+	assert_false(lost);
+	return (CUresult)h.status;
+}
+#define CALL_OF(OP, BODY) peer_status(p, OP, &(BODY), sizeof(BODY))
+
 static void expect_alive(struct peer *p)
 {
 	struct wire_vcudaSync body = {.scope = SYNC_CONTEXT};
-	struct frame_header h = call_header(p, OP_vcudaSync, sizeof(body));
-	bool lost;
 
-	peer_send(p, &h, &body);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_false(lost);
-	assert_int_equal(h.status, CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaSync, body), CUDA_SUCCESS);
 }
 
 /* What some of the tests use. */

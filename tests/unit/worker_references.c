@@ -15,18 +15,6 @@
 #define REFERENCE HANDLE(KIND_CUtexref, 5)
 #define ARRAY(N) HANDLE(KIND_CUarray, N)
 
-static CUresult call_of(struct peer *p, uint16_t op, const void *body, size_t n)
-{
-	struct frame_header h = call_header(p, op, (uint32_t)n);
-	bool lost;
-
-	peer_send(p, &h, body);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_false(lost);
-	return (CUresult)h.status;
-}
-#define CALL_OF(OP, BODY) call_of(p, OP, &(BODY), sizeof(BODY))
-
 /* Bodies with what they name behind them. */
 struct get {
 	struct wire_vcudaTextureReference body;

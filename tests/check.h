@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the programs of the libraries check what a call answers, of whichever API it is.
+ */
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
+
+#include "tests/die.h"
+
+#define ANSWERS(CALL, WANT)                                                                    \
+	do {                                                                                   \
+		int answer_ = (int)(CALL);                                                     \
+		if (answer_ != (int)(WANT))                                                    \
+			DIE("%s gave %d, not %d", #CALL, answer_, (int)(WANT));                \
+	} while (0)
+/* A call of the driver or the runtime. */
+#define CUDA(CALL) ANSWERS(CALL, 0)
+
+#endif
