@@ -6,117 +6,42 @@
 
 #include <string.h>
 
-CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
+/* NAME sets something of the reference r, if VALID. */
+#define SETS(name, parameters, valid, ...)                                                     \
+	CUresult name parameters                                                               \
+	{                                                                                      \
+		struct reference *r;                                                           \
+		CUresult ret = reference_begin(hTexRef, false, &r);                            \
+                                                                                               \
+		if (ret)                                                                       \
+			return ret;                                                            \
+		if (!(valid))                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                       \
+		__VA_ARGS__                                                                    \
+		return reference_end(r);                                                       \
+	}
 
-	if (ret)
-		return ret;
-	if (!array_element(fmt, (unsigned)NumPackedComponents))
-		return CUDA_ERROR_INVALID_VALUE;
-	r->format = fmt;
-	r->channels = NumPackedComponents;
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
-	if (dim < 0 || dim > 2 || (unsigned)am > CU_TR_ADDRESS_MODE_BORDER)
-		return CUDA_ERROR_INVALID_VALUE;
-	r->texture.addressMode[dim] = am;
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
-	if ((unsigned)fm > CU_TR_FILTER_MODE_LINEAR)
-		return CUDA_ERROR_INVALID_VALUE;
-	r->texture.filterMode = fm;
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
-	if ((unsigned)fm > CU_TR_FILTER_MODE_LINEAR)
-		return CUDA_ERROR_INVALID_VALUE;
-	r->texture.mipmapFilterMode = fm;
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
-	r->texture.mipmapLevelBias = bias;
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetMipmapLevelClamp(
-	CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
+SETS(cuTexRefSetFormat, (CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents),
+	array_element(fmt, (unsigned)NumPackedComponents) != 0, r->format = fmt;
+	r->channels = NumPackedComponents;)
+SETS(cuTexRefSetAddressMode, (CUtexref hTexRef, int dim, CUaddress_mode am),
+	dim >= 0 && dim <= 2 && (unsigned)am <= CU_TR_ADDRESS_MODE_BORDER,
+	r->texture.addressMode[dim] = am;)
+SETS(cuTexRefSetFilterMode, (CUtexref hTexRef, CUfilter_mode fm),
+	(unsigned)fm <= CU_TR_FILTER_MODE_LINEAR, r->texture.filterMode = fm;)
+SETS(cuTexRefSetMipmapFilterMode, (CUtexref hTexRef, CUfilter_mode fm),
+	(unsigned)fm <= CU_TR_FILTER_MODE_LINEAR, r->texture.mipmapFilterMode = fm;)
+SETS(cuTexRefSetMipmapLevelBias, (CUtexref hTexRef, float bias), true,
+	r->texture.mipmapLevelBias = bias;)
+SETS(cuTexRefSetMipmapLevelClamp,
+	(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp), true,
 	r->texture.minMipmapLevelClamp = minMipmapLevelClamp;
-	r->texture.maxMipmapLevelClamp = maxMipmapLevelClamp;
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
-	r->texture.maxAnisotropy = maxAniso;
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
-	if (!pBorderColor)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(r->texture.borderColor, pBorderColor, sizeof(r->texture.borderColor));
-	return reference_end(r);
-}
-
-CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
-{
-	struct reference *r;
-	CUresult ret = reference_begin(hTexRef, false, &r);
-
-	if (ret)
-		return ret;
-	r->texture.flags = Flags;
-	return reference_end(r);
-}
+	r->texture.maxMipmapLevelClamp = maxMipmapLevelClamp;)
+SETS(cuTexRefSetMaxAnisotropy, (CUtexref hTexRef, unsigned int maxAniso), true,
+	r->texture.maxAnisotropy = maxAniso;)
+SETS(cuTexRefSetBorderColor, (CUtexref hTexRef, float *pBorderColor), pBorderColor != NULL,
+	memcpy(r->texture.borderColor, pBorderColor, sizeof(r->texture.borderColor));)
+SETS(cuTexRefSetFlags, (CUtexref hTexRef, unsigned int Flags), true, r->texture.flags = Flags;)
 
 /* A reference of a module is bound to its variable already. */
 CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
@@ -137,103 +62,39 @@ CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 
 /* ---- questions ---- */
 
-CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pFormat, &r);
+/* NAME tells something of the reference r; OUT, the place for it, is not NULL. */
+#define TELLS(name, parameters, out, valid, ...)                                               \
+	CUresult name parameters                                                               \
+	{                                                                                      \
+		const struct reference *r;                                                     \
+		CUresult ret = reference_ask(hTexRef, false, out, &r);                         \
+                                                                                               \
+		if (ret)                                                                       \
+			return ret;                                                            \
+		if (!(valid))                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                       \
+		__VA_ARGS__                                                                    \
+		return CUDA_SUCCESS;                                                           \
+	}
 
-	if (ret)
-		return ret;
-	*pFormat = r->format;
-	if (pNumChannels)
-		*pNumChannels = r->channels;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pam, &r);
-
-	if (ret)
-		return ret;
-	if (dim < 0 || dim > 2)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pam = r->texture.addressMode[dim];
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pfm, &r);
-
-	if (!ret)
-		*pfm = r->texture.filterMode;
-	return ret;
-}
-
-CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pfm, &r);
-
-	if (!ret)
-		*pfm = r->texture.mipmapFilterMode;
-	return ret;
-}
-
-CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pbias, &r);
-
-	if (!ret)
-		*pbias = r->texture.mipmapLevelBias;
-	return ret;
-}
-
-CUresult cuTexRefGetMipmapLevelClamp(
-	float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, hTexRef, &r);
-
-	if (ret)
-		return ret;
-	if (pminMipmapLevelClamp)
-		*pminMipmapLevelClamp = r->texture.minMipmapLevelClamp;
-	if (pmaxMipmapLevelClamp)
-		*pmaxMipmapLevelClamp = r->texture.maxMipmapLevelClamp;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pmaxAniso, &r);
-
-	if (!ret)
-		*pmaxAniso = (int)r->texture.maxAnisotropy;
-	return ret;
-}
-
-CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pBorderColor, &r);
-
-	if (!ret)
-		memcpy(pBorderColor, r->texture.borderColor, sizeof(r->texture.borderColor));
-	return ret;
-}
-
-CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
-{
-	const struct reference *r;
-	CUresult ret = reference_ask(hTexRef, false, pFlags, &r);
-
-	if (!ret)
-		*pFlags = r->texture.flags;
-	return ret;
-}
+TELLS(cuTexRefGetFormat, (CUarray_format * pFormat, int *pNumChannels, CUtexref hTexRef),
+	pFormat, true, *pFormat = r->format;
+	if (pNumChannels) *pNumChannels = r->channels;)
+TELLS(cuTexRefGetAddressMode, (CUaddress_mode * pam, CUtexref hTexRef, int dim), pam,
+	dim >= 0 && dim <= 2, *pam = r->texture.addressMode[dim];)
+TELLS(cuTexRefGetFilterMode, (CUfilter_mode * pfm, CUtexref hTexRef), pfm, true,
+	*pfm = r->texture.filterMode;)
+TELLS(cuTexRefGetMipmapFilterMode, (CUfilter_mode * pfm, CUtexref hTexRef), pfm, true,
+	*pfm = r->texture.mipmapFilterMode;)
+TELLS(cuTexRefGetMipmapLevelBias, (float *pbias, CUtexref hTexRef), pbias, true,
+	*pbias = r->texture.mipmapLevelBias;)
+TELLS(cuTexRefGetMipmapLevelClamp,
+	(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef), hTexRef,
+	true, if (pminMipmapLevelClamp) *pminMipmapLevelClamp = r->texture.minMipmapLevelClamp;
+	if (pmaxMipmapLevelClamp) *pmaxMipmapLevelClamp = r->texture.maxMipmapLevelClamp;)
+TELLS(cuTexRefGetMaxAnisotropy, (int *pmaxAniso, CUtexref hTexRef), pmaxAniso, true,
+	*pmaxAniso = (int)r->texture.maxAnisotropy;)
+TELLS(cuTexRefGetBorderColor, (float *pBorderColor, CUtexref hTexRef), pBorderColor, true,
+	memcpy(pBorderColor, r->texture.borderColor, sizeof(r->texture.borderColor));)
+TELLS(cuTexRefGetFlags, (unsigned int *pFlags, CUtexref hTexRef), pFlags, true,
+	*pFlags = r->texture.flags;)
