@@ -879,6 +879,23 @@ cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
 		size_t workSpaceSizeInBytes);
 cudnnStatus_t cudnnSetRNNAlgorithmDescriptor(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 		cudnnAlgorithmDescriptor_t algoDesc);
+#define PROTOTYPE_cudnnGetRNNForwardInferenceAlgorithmMaxCount(name) \
+	cudnnStatus_t name(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, \
+			int *count)
+PROTOTYPE_cudnnGetRNNForwardInferenceAlgorithmMaxCount(
+	cudnnGetRNNForwardInferenceAlgorithmMaxCount);
+cudnnStatus_t cudnnFindRNNForwardInferenceAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *xDesc, const void *x,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t cxDesc, const void *cx,
+		const cudnnFilterDescriptor_t wDesc, const void *w,
+		const cudnnTensorDescriptor_t *yDesc, void *y,
+		const cudnnTensorDescriptor_t hyDesc, void *hy,
+		const cudnnTensorDescriptor_t cyDesc, void *cy, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
+		size_t workSpaceSizeInBytes);
 cudnnStatus_t cudnnAdvInferVersionCheck(void);
 cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
 		const int seqLength, const cudnnTensorDescriptor_t *xDesc, const void *x,
@@ -944,6 +961,50 @@ cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
 		const cudnnRNNDataDescriptor_t yDesc, const void *y, void *workSpace,
 		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
 		void *reserveSpace, size_t reserveSpaceSizeInBytes);
+PROTOTYPE_cudnnGetRNNForwardInferenceAlgorithmMaxCount(
+	cudnnGetRNNForwardTrainingAlgorithmMaxCount);
+cudnnStatus_t cudnnFindRNNForwardTrainingAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *xDesc, const void *x,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t cxDesc, const void *cx,
+		const cudnnFilterDescriptor_t wDesc, const void *w,
+		const cudnnTensorDescriptor_t *yDesc, void *y,
+		const cudnnTensorDescriptor_t hyDesc, void *hy,
+		const cudnnTensorDescriptor_t cyDesc, void *cy, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
+		size_t workSpaceSizeInBytes, void *reserveSpace,
+		size_t reserveSpaceSizeInBytes);
+PROTOTYPE_cudnnGetRNNForwardInferenceAlgorithmMaxCount(
+	cudnnGetRNNBackwardDataAlgorithmMaxCount);
+cudnnStatus_t cudnnFindRNNBackwardDataAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *yDesc, const void *y,
+		const cudnnTensorDescriptor_t *dyDesc, const void *dy,
+		const cudnnTensorDescriptor_t dhyDesc, const void *dhy,
+		const cudnnTensorDescriptor_t dcyDesc, const void *dcy,
+		const cudnnFilterDescriptor_t wDesc, const void *w,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t cxDesc, const void *cx,
+		const cudnnTensorDescriptor_t *dxDesc, void *dx,
+		const cudnnTensorDescriptor_t dhxDesc, void *dhx,
+		const cudnnTensorDescriptor_t dcxDesc, void *dcx, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
+		size_t workSpaceSizeInBytes, void *reserveSpace,
+		size_t reserveSpaceSizeInBytes);
+PROTOTYPE_cudnnGetRNNForwardInferenceAlgorithmMaxCount(
+	cudnnGetRNNBackwardWeightsAlgorithmMaxCount);
+cudnnStatus_t cudnnFindRNNBackwardWeightsAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *xDesc, const void *x,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t *yDesc, const void *y, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, const void *workspace,
+		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
+		const void *reserveSpace, size_t reserveSpaceSizeInBytes);
 cudnnStatus_t cudnnAdvTrainVersionCheck(void);
 cudnnStatus_t cudnnCnnInferVersionCheck(void);
 cudnnStatus_t cudnnCnnTrainVersionCheck(void);

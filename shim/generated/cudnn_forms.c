@@ -413,9 +413,33 @@ cudnnStatus_t hand_cudnnGetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned
 	return cudnn_rnn_get(rnnDesc, offsetof(struct cudnn_rnn_words, padding), paddingMode);
 }
 
+cudnnStatus_t hand_cudnnGetRNNForwardInferenceAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count)
+{
+	return cudnn_rnn_algorithms(handle, rnnDesc, count);
+}
+
 cudnnStatus_t hand_cudnnAdvInferVersionCheck(void)
 {
 	return cudnn_versions_agree();
+}
+
+cudnnStatus_t hand_cudnnGetRNNForwardTrainingAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count)
+{
+	return cudnn_rnn_algorithms(handle, rnnDesc, count);
+}
+
+cudnnStatus_t hand_cudnnGetRNNBackwardDataAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count)
+{
+	return cudnn_rnn_algorithms(handle, rnnDesc, count);
+}
+
+cudnnStatus_t hand_cudnnGetRNNBackwardWeightsAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count)
+{
+	return cudnn_rnn_algorithms(handle, rnnDesc, count);
 }
 
 cudnnStatus_t hand_cudnnAdvTrainVersionCheck(void)

@@ -409,7 +409,65 @@ cudnnStatus_t hand_cudnnSetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned
 cudnnStatus_t hand_cudnnGetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode);
 cudnnStatus_t hand_cudnnSetRNNAlgorithmDescriptor(cudnnHandle_t handle,
 		cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc);
+cudnnStatus_t hand_cudnnGetRNNForwardInferenceAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count);
+cudnnStatus_t hand_cudnnFindRNNForwardInferenceAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *xDesc, const void *x,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t cxDesc, const void *cx,
+		const cudnnFilterDescriptor_t wDesc, const void *w,
+		const cudnnTensorDescriptor_t *yDesc, void *y,
+		const cudnnTensorDescriptor_t hyDesc, void *hy,
+		const cudnnTensorDescriptor_t cyDesc, void *cy, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
+		size_t workSpaceSizeInBytes);
 cudnnStatus_t hand_cudnnAdvInferVersionCheck(void);
+cudnnStatus_t hand_cudnnGetRNNForwardTrainingAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count);
+cudnnStatus_t hand_cudnnFindRNNForwardTrainingAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *xDesc, const void *x,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t cxDesc, const void *cx,
+		const cudnnFilterDescriptor_t wDesc, const void *w,
+		const cudnnTensorDescriptor_t *yDesc, void *y,
+		const cudnnTensorDescriptor_t hyDesc, void *hy,
+		const cudnnTensorDescriptor_t cyDesc, void *cy, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
+		size_t workSpaceSizeInBytes, void *reserveSpace,
+		size_t reserveSpaceSizeInBytes);
+cudnnStatus_t hand_cudnnGetRNNBackwardDataAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count);
+cudnnStatus_t hand_cudnnFindRNNBackwardDataAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *yDesc, const void *y,
+		const cudnnTensorDescriptor_t *dyDesc, const void *dy,
+		const cudnnTensorDescriptor_t dhyDesc, const void *dhy,
+		const cudnnTensorDescriptor_t dcyDesc, const void *dcy,
+		const cudnnFilterDescriptor_t wDesc, const void *w,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t cxDesc, const void *cx,
+		const cudnnTensorDescriptor_t *dxDesc, void *dx,
+		const cudnnTensorDescriptor_t dhxDesc, void *dhx,
+		const cudnnTensorDescriptor_t dcxDesc, void *dcx, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
+		size_t workSpaceSizeInBytes, void *reserveSpace,
+		size_t reserveSpaceSizeInBytes);
+cudnnStatus_t hand_cudnnGetRNNBackwardWeightsAlgorithmMaxCount(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, int *count);
+cudnnStatus_t hand_cudnnFindRNNBackwardWeightsAlgorithmEx(cudnnHandle_t handle,
+		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+		const cudnnTensorDescriptor_t *xDesc, const void *x,
+		const cudnnTensorDescriptor_t hxDesc, const void *hx,
+		const cudnnTensorDescriptor_t *yDesc, const void *y, const float findIntensity,
+		const int requestedAlgoCount, int *returnedAlgoCount,
+		cudnnAlgorithmPerformance_t *perfResults, const void *workspace,
+		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
+		const void *reserveSpace, size_t reserveSpaceSizeInBytes);
 cudnnStatus_t hand_cudnnAdvTrainVersionCheck(void);
 cudnnStatus_t hand_cudnnCnnInferVersionCheck(void);
 cudnnStatus_t hand_cudnnCnnTrainVersionCheck(void);

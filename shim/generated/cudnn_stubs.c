@@ -2872,6 +2872,23 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
 	hand_cudnnSetRNNAlgorithmDescriptor, (cudnnHandle_t handle,
 	cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc), (handle, rnnDesc,
 	algoDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardInferenceAlgorithmMaxCount,
+	hand_cudnnGetRNNForwardInferenceAlgorithmMaxCount, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
+	hand_cudnnFindRNNForwardInferenceAlgorithmEx, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+	const cudnnTensorDescriptor_t *xDesc, const void *x,
+	const cudnnTensorDescriptor_t hxDesc, const void *hx,
+	const cudnnTensorDescriptor_t cxDesc, const void *cx,
+	const cudnnFilterDescriptor_t wDesc, const void *w,
+	const cudnnTensorDescriptor_t *yDesc, void *y, const cudnnTensorDescriptor_t hyDesc,
+	void *hy, const cudnnTensorDescriptor_t cyDesc, void *cy, const float findIntensity,
+	const int requestedAlgoCount, int *returnedAlgoCount,
+	cudnnAlgorithmPerformance_t *perfResults, void *workspace, size_t workSpaceSizeInBytes),
+	(handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y,
+	hyDesc, hy, cyDesc, cy, findIntensity, requestedAlgoCount, returnedAlgoCount,
+	perfResults, workspace, workSpaceSizeInBytes))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, hand_cudnnAdvInferVersionCheck,
 	(void), ())
 
@@ -3120,6 +3137,61 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
 	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount,
+	hand_cudnnGetRNNForwardTrainingAlgorithmMaxCount, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardTrainingAlgorithmEx,
+	hand_cudnnFindRNNForwardTrainingAlgorithmEx, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+	const cudnnTensorDescriptor_t *xDesc, const void *x,
+	const cudnnTensorDescriptor_t hxDesc, const void *hx,
+	const cudnnTensorDescriptor_t cxDesc, const void *cx,
+	const cudnnFilterDescriptor_t wDesc, const void *w,
+	const cudnnTensorDescriptor_t *yDesc, void *y, const cudnnTensorDescriptor_t hyDesc,
+	void *hy, const cudnnTensorDescriptor_t cyDesc, void *cy, const float findIntensity,
+	const int requestedAlgoCount, int *returnedAlgoCount,
+	cudnnAlgorithmPerformance_t *perfResults, void *workspace, size_t workSpaceSizeInBytes,
+	void *reserveSpace, size_t reserveSpaceSizeInBytes), (handle, rnnDesc, seqLength, xDesc,
+	x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, findIntensity,
+	requestedAlgoCount, returnedAlgoCount, perfResults, workspace, workSpaceSizeInBytes,
+	reserveSpace, reserveSpaceSizeInBytes))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBackwardDataAlgorithmMaxCount,
+	hand_cudnnGetRNNBackwardDataAlgorithmMaxCount, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardDataAlgorithmEx,
+	hand_cudnnFindRNNBackwardDataAlgorithmEx, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+	const cudnnTensorDescriptor_t *yDesc, const void *y,
+	const cudnnTensorDescriptor_t *dyDesc, const void *dy,
+	const cudnnTensorDescriptor_t dhyDesc, const void *dhy,
+	const cudnnTensorDescriptor_t dcyDesc, const void *dcy,
+	const cudnnFilterDescriptor_t wDesc, const void *w,
+	const cudnnTensorDescriptor_t hxDesc, const void *hx,
+	const cudnnTensorDescriptor_t cxDesc, const void *cx,
+	const cudnnTensorDescriptor_t *dxDesc, void *dx, const cudnnTensorDescriptor_t dhxDesc,
+	void *dhx, const cudnnTensorDescriptor_t dcxDesc, void *dcx, const float findIntensity,
+	const int requestedAlgoCount, int *returnedAlgoCount,
+	cudnnAlgorithmPerformance_t *perfResults, void *workspace, size_t workSpaceSizeInBytes,
+	void *reserveSpace, size_t reserveSpaceSizeInBytes), (handle, rnnDesc, seqLength, yDesc,
+	y, dyDesc, dy, dhyDesc, dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx,
+	dhxDesc, dhx, dcxDesc, dcx, findIntensity, requestedAlgoCount, returnedAlgoCount,
+	perfResults, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBackwardWeightsAlgorithmMaxCount,
+	hand_cudnnGetRNNBackwardWeightsAlgorithmMaxCount, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardWeightsAlgorithmEx,
+	hand_cudnnFindRNNBackwardWeightsAlgorithmEx, (cudnnHandle_t handle,
+	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
+	const cudnnTensorDescriptor_t *xDesc, const void *x,
+	const cudnnTensorDescriptor_t hxDesc, const void *hx,
+	const cudnnTensorDescriptor_t *yDesc, const void *y, const float findIntensity,
+	const int requestedAlgoCount, int *returnedAlgoCount,
+	cudnnAlgorithmPerformance_t *perfResults, const void *workspace,
+	size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
+	const void *reserveSpace, size_t reserveSpaceSizeInBytes), (handle, rnnDesc, seqLength,
+	xDesc, x, hxDesc, hx, yDesc, y, findIntensity, requestedAlgoCount, returnedAlgoCount,
+	perfResults, workspace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
+	reserveSpaceSizeInBytes))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvTrainVersionCheck, hand_cudnnAdvTrainVersionCheck,
 	(void), ())
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnInferVersionCheck, hand_cudnnCnnInferVersionCheck,
@@ -3148,19 +3220,6 @@ REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatForward)
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatBackward)
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatV2Forward)
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatV2Backward)
-#endif
-#undef WHY
-
-#define WHY "searching for RNN algorithms: not served"
-#if VCUDA_ABI == 8
-REFUSED(cudnn, cudnnStatus_t, cudnnGetRNNForwardInferenceAlgorithmMaxCount)
-REFUSED(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount)
-REFUSED(cudnn, cudnnStatus_t, cudnnFindRNNForwardTrainingAlgorithmEx)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetRNNBackwardDataAlgorithmMaxCount)
-REFUSED(cudnn, cudnnStatus_t, cudnnFindRNNBackwardDataAlgorithmEx)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetRNNBackwardWeightsAlgorithmMaxCount)
-REFUSED(cudnn, cudnnStatus_t, cudnnFindRNNBackwardWeightsAlgorithmEx)
 #endif
 #undef WHY
 

@@ -81,4 +81,33 @@ void dnn_recur_back(struct dnn_recur *r, const double *hx, const double *cx, con
 /* Adds up the weights' gradients from the records. */
 void dnn_recur_weights(struct dnn_recur *r, const double *hx, double *dw);
 
+/* The calls of today, which those of cuDNN 8 are made of. */
+int cudnnSetRNNDescriptor_v8(struct dnn_rnn *rnn, int algo, int cell, int bias, int directions,
+	int input, int type, int precision, int math, int32_t input_size, int32_t hidden,
+	int32_t projected, int32_t layers, const struct dnn_dropout *dropout, uint32_t flags);
+int cudnnGetRNNTempSpaceSizes(struct dnn_handle *handle, const struct dnn_rnn *rnn, int mode,
+	const struct dnn_rnn_data *x, size_t *workspace, size_t *reserve);
+int cudnnGetRNNWeightSpaceSize(
+	struct dnn_handle *handle, const struct dnn_rnn *rnn, size_t *size);
+int cudnnGetRNNWeightParams(struct dnn_handle *handle, const struct dnn_rnn *rnn, int32_t layer,
+	size_t bytes, const void *weights, int32_t id, struct dnn_tensor *matrix,
+	void **matrix_at, struct dnn_tensor *bias, void **bias_at);
+int cudnnRNNForward(struct dnn_handle *handle, const struct dnn_rnn *of, int mode,
+	const int32_t *lengths, const struct dnn_rnn_data *x, const void *x_at,
+	const struct dnn_rnn_data *y, void *y_at, const struct dnn_tensor *h, const void *hx,
+	void *hy, const struct dnn_tensor *c, const void *cx, void *cy, size_t weight_bytes,
+	const void *weights, size_t workspace_bytes, void *workspace, size_t reserve_bytes,
+	void *reserve);
+int cudnnRNNBackwardData_v8(struct dnn_handle *handle, const struct dnn_rnn *of,
+	const int32_t *lengths, const struct dnn_rnn_data *y, const void *y_at, const void *dy,
+	const struct dnn_rnn_data *x, void *dx, const struct dnn_tensor *h, const void *hx,
+	const void *dhy, void *dhx, const struct dnn_tensor *c, const void *cx, const void *dcy,
+	void *dcx, size_t weight_bytes, const void *weights, size_t workspace_bytes,
+	void *workspace, size_t reserve_bytes, void *reserve);
+int cudnnRNNBackwardWeights_v8(struct dnn_handle *handle, const struct dnn_rnn *of, int add,
+	const int32_t *lengths, const struct dnn_rnn_data *x, const void *x_at,
+	const struct dnn_tensor *h, const void *hx, const struct dnn_rnn_data *y,
+	const void *y_at, size_t weight_bytes, void *dweights, size_t workspace_bytes,
+	void *workspace, size_t reserve_bytes, void *reserve);
+
 #endif

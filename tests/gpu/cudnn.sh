@@ -21,7 +21,7 @@ library_start
 for abi in 8 9; do
 	native=$(library_native libcudnn.so.$abi)
 	for program in convolution backend captured normalization pooling elementwise dropout ctc transformer \
-		recurrent networks attention fused algorithms-8 causal-9; do
+		recurrent networks attention fused algorithms-8 search-8 causal-9; do
 		[ -x "$dist/cudnn/$abi/$program" ] || continue # NAME-8, NAME-9: of that one alone
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native $abi $program" env LD_LIBRARY_PATH="$path" \

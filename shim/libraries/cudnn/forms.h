@@ -37,6 +37,9 @@ cudnnStatus_t cudnn_convolution_get(const void *descriptor, unsigned at, int *va
 /* Where in struct cudnn_rnn_words. */
 cudnnStatus_t cudnn_rnn_set(cudnnRNNDescriptor_t rnn, size_t at, uint32_t value);
 cudnnStatus_t cudnn_rnn_get(cudnnRNNDescriptor_t rnn, size_t at, void *value);
+/* How many algorithms a search tries. */
+cudnnStatus_t cudnn_rnn_algorithms(
+	cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int *count);
 /* Where one layer's matrix or bias lies in the weights. */
 cudnnStatus_t cudnn_rnn_layer(uint16_t op, cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 	int pseudoLayer, cudnnTensorDescriptor_t xDesc, cudnnFilterDescriptor_t wDesc,
