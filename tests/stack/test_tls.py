@@ -444,3 +444,15 @@ def test_certificates_are_renewed_without_a_restart():
         wait_for(lambda: re.search(rf"tls\.key: {re.escape(key)}: .*stay in use", agent.log()), 5, "the log says so")
         running.close_stdin()
         running.right()
+
+
+def test_commands_take_it_from_the_environment():
+    with secured() as (path, authority, agent):
+        program = os.path.join(os.path.dirname(BIN), "stack", "app")
+        for address in (agent.address, agent.address.removeprefix("tls://")):
+            for words in (("run", "--agent", address, "--", program, "sum", "3", "64"),
+                          ("doctor", "--agent", address)):
+                got = subprocess.run([os.path.join(BIN, "vcuda"), *words], capture_output=True, text=True, timeout=60,
+                                     env=environment({"VCUDA_CA": authority.file}))
+                assert got.returncode == 0, (words, got.stdout, got.stderr)
+        assert handshakes(agent)["full"] >= 4 and "tls.refused" not in agent.log(), agent.log()

@@ -93,6 +93,8 @@ static int keys_from_fd(int fd, struct tls_state *state)
 	return pread(fd, state, sizeof(*state), 0) == (ssize_t)sizeof(*state) ? 0 : -EIO;
 }
 
+/* A stripe goes to its worker before its WELCOME is said here: nobody but the client sends on
+ * one, or two records would have one nonce. */
 int tls_handoff(int socket, const void *message, size_t n, const int *fds, unsigned count)
 {
 	int all[2 * STREAMS], ret = 0;
