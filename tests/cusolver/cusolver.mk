@@ -6,18 +6,18 @@
 
 CUSOLVER_TEST_NAMES := $(patsubst tests/cusolver/%.c,%,$(wildcard tests/cusolver/*.c))
 CUSOLVER_TESTS := $(foreach abi,11 12,$(addprefix $(BUILD)/cusolver/$(abi)/,$(CUSOLVER_TEST_NAMES)))
-CUSOLVER_TEST_HEADERS := tests/cusolver/check.h tests/die.h
-CUSOLVER_TEST_CC = $(CC) -std=gnu17 -O2 -g $(WARNINGS) -Wno-conversion -D_GNU_SOURCE -I.
-CUSOLVER_INCLUDE.11 = -isystem $(CACHE)/cusolver-11 -isystem $(CACHE)/cublas-12 -isystem $(CUDA12)/include
-CUSOLVER_INCLUDE.12 = -isystem $(CACHE)/cusolver-12 -isystem $(CACHE)/cublas-13 -isystem $(CUDA13)/include
+CUSOLVER_TEST_HEADERS := tests/cusolver/check.h tests/cusolver/sparse.h tests/die.h
+CUSOLVER_TEST_CC = $(CC) -std=gnu17 -O2 -g $(WARNINGS) -Wno-conversion -D_GNU_SOURCE -DDISABLE_CUSOLVER_DEPRECATED -I.
+CUSOLVER_INCLUDE.11 = -isystem $(CACHE)/cusolver-11 -isystem $(CACHE)/cublas-12 -isystem $(CUDA12)/include -isystem $(CACHE)/cusparse-12.5
+CUSOLVER_INCLUDE.12 = -isystem $(CACHE)/cusolver-12 -isystem $(CACHE)/cublas-13 -isystem $(CUDA13)/include -isystem $(CACHE)/cusparse-12.9
 
 define cusolver_test
 $$(BUILD)/cusolver/$(1)/%: tests/cusolver/%.c $$(CUSOLVER_TEST_HEADERS) $$(OBJ)/link/libcusolver.so.$(1) \
-		$$(OBJ)/link/libcuda.so.1
+		$$(OBJ)/link/libcusparse.so.12 $$(OBJ)/link/libcuda.so.1
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CUSOLVER_TEST_CC) $$(CUSOLVER_INCLUDE.$(1)) -o $$@ $$< $$(OBJ)/link/libcusolver.so.$(1) \
-		$$(OBJ)/link/libcuda.so.1 -Wl,--allow-shlib-undefined -lm
+		-Wl,--as-needed $$(OBJ)/link/libcusparse.so.12 $$(OBJ)/link/libcuda.so.1 -Wl,--allow-shlib-undefined -lm
 endef
 $(foreach abi,11 12,$(eval $(call cusolver_test,$(abi))))
 
@@ -27,8 +27,8 @@ test-cusolver: all $(CUSOLVER_TESTS) ## cuSOLVER through the whole stack, on the
 	$(Q)timeout 240 tests/cublas/run.py --build $(BUILD) --family cusolver
 $(call library_tests,cusolver)
 
-# Without the stack: the software library alone.
-SOLVER_TESTS := $(addprefix $(BUILD)/tests/solver/,$(filter-out steady,$(CUSOLVER_TEST_NAMES)))
+# Without the stack: the software library alone, which works with memory of the device only.
+SOLVER_TESTS := $(addprefix $(BUILD)/tests/solver/,$(filter-out steady refactor,$(CUSOLVER_TEST_NAMES)))
 $(SOLVER_TESTS): $(BUILD)/tests/solver/%: tests/cusolver/%.c $(CUSOLVER_TEST_HEADERS) $(SOLVER_LIB) $(SOFTGPU_LIB)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
