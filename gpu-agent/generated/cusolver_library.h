@@ -40,6 +40,18 @@ static inline const struct cusolver_library *cusolver_library_of(
 const struct serve_entry *cusolver_serve_find(uint16_t op);
 extern const struct plain_library cusolver_plain; /* its stanza's */
 extern const struct plain_library cusolverDnIRSInfos_plain;
+extern const struct plain_library cusolverSpHandle_plain;
+extern const struct plain_library cusolverRfHandle_plain;
+extern const struct plain_library csrqrInfo_plain;
+extern const struct plain_library csrcholInfo_plain;
+
+/* Written by hand in gpu-agent/worker/libraries/cusolver. */
 struct library_frame;
+int run_cusolverSpCcsreigvsi(struct library_frame *f);
+int run_cusolverSpZcsreigvsi(struct library_frame *f);
+int run_cusolverSpCcsrqrSetup(struct library_frame *f);
+int run_cusolverSpZcsrqrSetup(struct library_frame *f);
+int run_cusolverRfExtractBundledFactorsHost(struct library_frame *f);
+int run_cusolverRfExtractSplitFactorsHost(struct library_frame *f);
 
 #endif

@@ -59,6 +59,80 @@ const struct plain_library cusolverDnIRSInfos_plain = {
 	.descriptor = cusolver_get_descriptor,
 };
 
+static int cusolverSpHandle_destroy(const void *l, void *handle)
+{
+	return ((const struct cusolver_library *)l)->cusolverSpDestroy(handle);
+}
+
+static int cusolverSpHandle_stream(const void *l, void *handle, CUstream stream)
+{
+	return ((const struct cusolver_library *)l)->cusolverSpSetStream(handle, stream);
+}
+
+const struct plain_library cusolverSpHandle_plain = {
+	.library = LIBRARY_CUSOLVER,
+	.kind = KIND_cusolverSpHandle,
+	.bytes = sizeof(struct cusolver_library),
+	.statuses = {.handle = 1, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+	.pointer_mode = LIBRARY_NO_WORD,
+	.open = open_library,
+	.destroy = cusolverSpHandle_destroy,
+	.set_stream = cusolverSpHandle_stream,
+	.descriptor = cusolver_get_descriptor,
+};
+
+static int cusolverRfHandle_destroy(const void *l, void *handle)
+{
+	return ((const struct cusolver_library *)l)->cusolverRfDestroy(handle);
+}
+
+const struct plain_library cusolverRfHandle_plain = {
+	.library = LIBRARY_CUSOLVER,
+	.kind = KIND_cusolverRfHandle,
+	.bytes = sizeof(struct cusolver_library),
+	.statuses = {.handle = 1, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+	.pointer_mode = LIBRARY_NO_WORD,
+	.open = open_library,
+	.destroy = cusolverRfHandle_destroy,
+	.descriptor = cusolver_get_descriptor,
+};
+
+static int csrqrInfo_destroy(const void *l, void *handle)
+{
+	return ((const struct cusolver_library *)l)->cusolverSpDestroyCsrqrInfo(handle);
+}
+
+const struct plain_library csrqrInfo_plain = {
+	.library = LIBRARY_CUSOLVER,
+	.kind = KIND_csrqrInfo,
+	.bytes = sizeof(struct cusolver_library),
+	.statuses = {.handle = 3, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+	.pointer_mode = LIBRARY_NO_WORD,
+	.open = open_library,
+	.destroy = csrqrInfo_destroy,
+	.descriptor = cusolver_get_descriptor,
+};
+
+static int csrcholInfo_destroy(const void *l, void *handle)
+{
+	return ((const struct cusolver_library *)l)->cusolverSpDestroyCsrcholInfo(handle);
+}
+
+const struct plain_library csrcholInfo_plain = {
+	.library = LIBRARY_CUSOLVER,
+	.kind = KIND_csrcholInfo,
+	.bytes = sizeof(struct cusolver_library),
+	.statuses = {.handle = 3, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+	.pointer_mode = LIBRARY_NO_WORD,
+	.open = open_library,
+	.destroy = csrcholInfo_destroy,
+	.descriptor = cusolver_get_descriptor,
+};
+
 static CUresult run_cusolverDnCreate(struct worker *w, struct request *r)
 {
 	const struct wire_cusolverDnCreate *body = (const void *)r->body;
@@ -103,6 +177,98 @@ static CUresult run_cusolverDnIRSInfosCreate(struct worker *w, struct request *r
 	status = lib->cusolverDnIRSInfosCreate(&handle);
 	return plain_bind(w, r, &cusolverDnIRSInfos_plain, lib, status, handle,
 		body->state.handle, false);
+}
+
+static CUresult run_cusolverSpCreate(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverSpCreate *body = (const void *)r->body;
+	const struct cusolver_library *lib = plain_open(w, r, &cusolver_plain, body->major);
+	cusolverSpHandle_t handle = NULL;
+	int status;
+
+	if (!lib)
+		return r->refused;
+	if (!lib->cusolverSpCreate)
+		return worker_lacks(w, "cusolverSpCreate");
+	status = lib->cusolverSpCreate(&handle);
+	return plain_bind(w, r, &cusolverSpHandle_plain, lib, status, handle,
+		body->state.handle, false);
+}
+
+static CUresult run_cusolverSpDestroy(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverSpDestroy *body = (const void *)r->body;
+
+	return plain_close(w, r, &cusolverSpHandle_plain, body->state.handle);
+}
+
+static CUresult run_cusolverSpCreateCsrqrInfo(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverSpCreateCsrqrInfo *body = (const void *)r->body;
+	const struct cusolver_library *lib = plain_open(w, r, &cusolver_plain, body->major);
+	csrqrInfo_t handle = NULL;
+	int status;
+
+	if (!lib)
+		return r->refused;
+	if (!lib->cusolverSpCreateCsrqrInfo)
+		return worker_lacks(w, "cusolverSpCreateCsrqrInfo");
+	status = lib->cusolverSpCreateCsrqrInfo(&handle);
+	return plain_bind(w, r, &csrqrInfo_plain, lib, status, handle, body->state.handle,
+		false);
+}
+
+static CUresult run_cusolverSpDestroyCsrqrInfo(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverSpDestroyCsrqrInfo *body = (const void *)r->body;
+
+	return plain_close(w, r, &csrqrInfo_plain, body->state.handle);
+}
+
+static CUresult run_cusolverSpCreateCsrcholInfo(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverSpCreateCsrcholInfo *body = (const void *)r->body;
+	const struct cusolver_library *lib = plain_open(w, r, &cusolver_plain, body->major);
+	csrcholInfo_t handle = NULL;
+	int status;
+
+	if (!lib)
+		return r->refused;
+	if (!lib->cusolverSpCreateCsrcholInfo)
+		return worker_lacks(w, "cusolverSpCreateCsrcholInfo");
+	status = lib->cusolverSpCreateCsrcholInfo(&handle);
+	return plain_bind(w, r, &csrcholInfo_plain, lib, status, handle, body->state.handle,
+		false);
+}
+
+static CUresult run_cusolverSpDestroyCsrcholInfo(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverSpDestroyCsrcholInfo *body = (const void *)r->body;
+
+	return plain_close(w, r, &csrcholInfo_plain, body->state.handle);
+}
+
+static CUresult run_cusolverRfCreate(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverRfCreate *body = (const void *)r->body;
+	const struct cusolver_library *lib = plain_open(w, r, &cusolver_plain, body->major);
+	cusolverRfHandle_t handle = NULL;
+	int status;
+
+	if (!lib)
+		return r->refused;
+	if (!lib->cusolverRfCreate)
+		return worker_lacks(w, "cusolverRfCreate");
+	status = lib->cusolverRfCreate(&handle);
+	return plain_bind(w, r, &cusolverRfHandle_plain, lib, status, handle,
+		body->state.handle, false);
+}
+
+static CUresult run_cusolverRfDestroy(struct worker *w, struct request *r)
+{
+	const struct wire_cusolverRfDestroy *body = (const void *)r->body;
+
+	return plain_close(w, r, &cusolverRfHandle_plain, body->state.handle);
 }
 
 static int run_cusolverDnZZgesv(struct library_frame *f)
@@ -2840,6 +3006,516 @@ static int run_cusolverDnIRSXgels_bufferSize(struct library_frame *f)
 	return call(f->handle, params, m, n, nrhs, lwork_bytes);
 }
 
+static int run_cusolverSpScsrlsvqr(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrlsvqr) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int nnz = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrVal = library_get_device(f);
+	int *csrRowPtr = library_get_device(f);
+	int *csrColInd = library_get_device(f);
+	void *b = library_get_device(f);
+	float tol = (float)library_get_float(f);
+	int reorder = (int)library_get_int(f);
+	void *x = library_get_device(f);
+	int *singularity = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b, tol, reorder, x,
+		singularity);
+}
+
+static int run_cusolverSpDcsrlsvqr(struct library_frame *f)
+{
+	__typeof__(cusolverSpDcsrlsvqr) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int nnz = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrVal = library_get_device(f);
+	int *csrRowPtr = library_get_device(f);
+	int *csrColInd = library_get_device(f);
+	void *b = library_get_device(f);
+	double tol = (double)library_get_double(f);
+	int reorder = (int)library_get_int(f);
+	void *x = library_get_device(f);
+	int *singularity = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b, tol, reorder, x,
+		singularity);
+}
+
+static int run_cusolverSpScsreigvsi(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsreigvsi) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int nnz = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	float mu0 = (float)library_get_float(f);
+	void *x0 = library_get_device(f);
+	int maxite = (int)library_get_int(f);
+	float eps = (float)library_get_float(f);
+	void *mu = library_get_device(f);
+	void *x = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite,
+		eps, mu, x);
+}
+
+static int run_cusolverSpDcsreigvsi(struct library_frame *f)
+{
+	__typeof__(cusolverSpDcsreigvsi) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int nnz = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	double mu0 = (double)library_get_double(f);
+	void *x0 = library_get_device(f);
+	int maxite = (int)library_get_int(f);
+	double eps = (double)library_get_double(f);
+	void *mu = library_get_device(f);
+	void *x = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite,
+		eps, mu, x);
+}
+
+static int run_cusolverSpXcsrqrAnalysisBatched(struct library_frame *f)
+{
+	__typeof__(cusolverSpXcsrqrAnalysisBatched) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, nnzA, descrA, csrRowPtrA, csrColIndA, info);
+}
+
+static int run_cusolverSpScsrqrBufferInfoBatched(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrqrBufferInfoBatched) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	int nnz = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrVal = library_get_device(f);
+	int *csrRowPtr = library_get_device(f);
+	int *csrColInd = library_get_device(f);
+	int batchSize = (int)library_get_int(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	size_t *internalDataInBytes = library_get_out(f);
+	size_t *workspaceInBytes = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, nnz, descrA, csrVal, csrRowPtr, csrColInd, batchSize, info,
+		internalDataInBytes, workspaceInBytes);
+}
+
+static int run_cusolverSpScsrqrsvBatched(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrqrsvBatched) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	int nnz = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	void *b = library_get_device(f);
+	void *x = library_get_device(f);
+	int batchSize = (int)library_get_int(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	void *pBuffer = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, b, x,
+		batchSize, info, pBuffer);
+}
+
+static int run_cusolverSpScsrqrBufferInfo(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrqrBufferInfo) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	size_t *internalDataInBytes = library_get_out(f);
+	size_t *workspaceInBytes = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, info,
+		internalDataInBytes, workspaceInBytes);
+}
+
+static int run_cusolverSpScsrqrSetup(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrqrSetup) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	float mu = (float)library_get_float(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu, info);
+}
+
+static int run_cusolverSpDcsrqrSetup(struct library_frame *f)
+{
+	__typeof__(cusolverSpDcsrqrSetup) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	double mu = (double)library_get_double(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu, info);
+}
+
+static int run_cusolverSpScsrqrFactor(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrqrFactor) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	void *b = library_get_device(f);
+	void *x = library_get_device(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	void *pBuffer = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, nnzA, b, x, info, pBuffer);
+}
+
+static int run_cusolverSpScsrqrZeroPivot(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrqrZeroPivot) *call = (__typeof__(call))f->function;
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	float tol = (float)library_get_float(f);
+	int *position = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, info, tol, position);
+}
+
+static int run_cusolverSpDcsrqrZeroPivot(struct library_frame *f)
+{
+	__typeof__(cusolverSpDcsrqrZeroPivot) *call = (__typeof__(call))f->function;
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	double tol = (double)library_get_double(f);
+	int *position = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, info, tol, position);
+}
+
+static int run_cusolverSpScsrqrSolve(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrqrSolve) *call = (__typeof__(call))f->function;
+	int m = (int)library_get_int(f);
+	int n = (int)library_get_int(f);
+	void *b = library_get_device(f);
+	void *x = library_get_device(f);
+	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	void *pBuffer = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, m, n, b, x, info, pBuffer);
+}
+
+static int run_cusolverSpXcsrcholAnalysis(struct library_frame *f)
+{
+	__typeof__(cusolverSpXcsrcholAnalysis) *call = (__typeof__(call))f->function;
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, n, nnzA, descrA, csrRowPtrA, csrColIndA, info);
+}
+
+static int run_cusolverSpScsrcholBufferInfo(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrcholBufferInfo) *call = (__typeof__(call))f->function;
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+	size_t *internalDataInBytes = library_get_out(f);
+	size_t *workspaceInBytes = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, info,
+		internalDataInBytes, workspaceInBytes);
+}
+
+static int run_cusolverSpScsrcholFactor(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrcholFactor) *call = (__typeof__(call))f->function;
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
+	void *csrValA = library_get_device(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+	void *pBuffer = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, info, pBuffer);
+}
+
+static int run_cusolverSpScsrcholZeroPivot(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrcholZeroPivot) *call = (__typeof__(call))f->function;
+	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+	float tol = (float)library_get_float(f);
+	int *position = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, info, tol, position);
+}
+
+static int run_cusolverSpDcsrcholZeroPivot(struct library_frame *f)
+{
+	__typeof__(cusolverSpDcsrcholZeroPivot) *call = (__typeof__(call))f->function;
+	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+	double tol = (double)library_get_double(f);
+	int *position = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, info, tol, position);
+}
+
+static int run_cusolverSpScsrcholSolve(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrcholSolve) *call = (__typeof__(call))f->function;
+	int n = (int)library_get_int(f);
+	void *b = library_get_device(f);
+	void *x = library_get_device(f);
+	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+	void *pBuffer = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, n, b, x, info, pBuffer);
+}
+
+static int run_cusolverSpScsrcholDiag(struct library_frame *f)
+{
+	__typeof__(cusolverSpScsrcholDiag) *call = (__typeof__(call))f->function;
+	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+	void *diag = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, info, diag);
+}
+
+static int run_cusolverRfGetMatrixFormat(struct library_frame *f)
+{
+	__typeof__(cusolverRfGetMatrixFormat) *call = (__typeof__(call))f->function;
+	cusolverRfMatrixFormat_t *format = library_get_out(f);
+	cusolverRfUnitDiagonal_t *diag = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, format, diag);
+}
+
+static int run_cusolverRfSetMatrixFormat(struct library_frame *f)
+{
+	__typeof__(cusolverRfSetMatrixFormat) *call = (__typeof__(call))f->function;
+	cusolverRfMatrixFormat_t format = (cusolverRfMatrixFormat_t)library_get_int(f);
+	cusolverRfUnitDiagonal_t diag = (cusolverRfUnitDiagonal_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, format, diag);
+}
+
+static int run_cusolverRfSetNumericProperties(struct library_frame *f)
+{
+	__typeof__(cusolverRfSetNumericProperties) *call = (__typeof__(call))f->function;
+	double zero = (double)library_get_double(f);
+	double boost = (double)library_get_double(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, zero, boost);
+}
+
+static int run_cusolverRfGetNumericProperties(struct library_frame *f)
+{
+	__typeof__(cusolverRfGetNumericProperties) *call = (__typeof__(call))f->function;
+	double *zero = library_get_out(f);
+	double *boost = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, zero, boost);
+}
+
+static int run_cusolverRfGetNumericBoostReport(struct library_frame *f)
+{
+	__typeof__(cusolverRfGetNumericBoostReport) *call = (__typeof__(call))f->function;
+	cusolverRfNumericBoostReport_t *report = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, report);
+}
+
+static int run_cusolverRfSetAlgs(struct library_frame *f)
+{
+	__typeof__(cusolverRfSetAlgs) *call = (__typeof__(call))f->function;
+	cusolverRfFactorization_t factAlg = (cusolverRfFactorization_t)library_get_int(f);
+	cusolverRfTriangularSolve_t solveAlg = (cusolverRfTriangularSolve_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, factAlg, solveAlg);
+}
+
+static int run_cusolverRfGetAlgs(struct library_frame *f)
+{
+	__typeof__(cusolverRfGetAlgs) *call = (__typeof__(call))f->function;
+	cusolverRfFactorization_t *factAlg = library_get_out(f);
+	cusolverRfTriangularSolve_t *solveAlg = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, factAlg, solveAlg);
+}
+
+static int run_cusolverRfGetResetValuesFastMode(struct library_frame *f)
+{
+	__typeof__(cusolverRfGetResetValuesFastMode) *call = (__typeof__(call))f->function;
+	cusolverRfResetValuesFastMode_t *fastMode = library_get_out(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, fastMode);
+}
+
+static int run_cusolverRfSetResetValuesFastMode(struct library_frame *f)
+{
+	__typeof__(cusolverRfSetResetValuesFastMode) *call = (__typeof__(call))f->function;
+	cusolverRfResetValuesFastMode_t fastMode =
+		(cusolverRfResetValuesFastMode_t)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, fastMode);
+}
+
+static int run_cusolverRfSetupDevice(struct library_frame *f)
+{
+	__typeof__(cusolverRfSetupDevice) *call = (__typeof__(call))f->function;
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	void *csrValA = library_get_device(f);
+	int nnzL = (int)library_get_int(f);
+	int *csrRowPtrL = library_get_device(f);
+	int *csrColIndL = library_get_device(f);
+	void *csrValL = library_get_device(f);
+	int nnzU = (int)library_get_int(f);
+	int *csrRowPtrU = library_get_device(f);
+	int *csrColIndU = library_get_device(f);
+	void *csrValU = library_get_device(f);
+	int *P = library_get_device(f);
+	int *Q = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(n, nnzA, csrRowPtrA, csrColIndA, csrValA, nnzL, csrRowPtrL, csrColIndL,
+		csrValL, nnzU, csrRowPtrU, csrColIndU, csrValU, P, Q, f->handle);
+}
+
+static int run_cusolverRfResetValues(struct library_frame *f)
+{
+	__typeof__(cusolverRfResetValues) *call = (__typeof__(call))f->function;
+	int n = (int)library_get_int(f);
+	int nnzA = (int)library_get_int(f);
+	int *csrRowPtrA = library_get_device(f);
+	int *csrColIndA = library_get_device(f);
+	void *csrValA = library_get_device(f);
+	int *P = library_get_device(f);
+	int *Q = library_get_device(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(n, nnzA, csrRowPtrA, csrColIndA, csrValA, P, Q, f->handle);
+}
+
+static int run_cusolverRfSolve(struct library_frame *f)
+{
+	__typeof__(cusolverRfSolve) *call = (__typeof__(call))f->function;
+	int *P = library_get_device(f);
+	int *Q = library_get_device(f);
+	int nrhs = (int)library_get_int(f);
+	void *Temp = library_get_device(f);
+	int ldt = (int)library_get_int(f);
+	void *XF = library_get_device(f);
+	int ldxf = (int)library_get_int(f);
+
+	if (library_stop(f, !call, f->name))
+		return f->status;
+	return call(f->handle, P, Q, nrhs, Temp, ldt, XF, ldxf);
+}
+
 static CUresult serve_items(struct worker *w, struct request *r);
 
 #define SERVED(of, name, verb, run, answer) \
@@ -3239,6 +3915,161 @@ static const struct library_run runs[] = {
 	ITEMS(cusolverDnIRSXgesv_bufferSize, cached, run_cusolverDnIRSXgesv_bufferSize, 1),
 	ITEMS(cusolverDnIRSXgels, call, run_cusolverDnIRSXgels, 1),
 	ITEMS(cusolverDnIRSXgels_bufferSize, cached, run_cusolverDnIRSXgels_bufferSize, 1),
+	FRAME(cusolverSpCreate, call, run_cusolverSpCreate, sizeof(struct library_opened)),
+	FRAME(cusolverSpDestroy, post, run_cusolverSpDestroy, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrlsvqr, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrlsvqr, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrlsvqr, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrlsvqr, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrlsvchol, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrlsvchol, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrlsvchol, call, run_cusolverSpScsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrlsvchol, call, run_cusolverSpDcsrlsvqr, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsreigvsi, call, run_cusolverSpScsreigvsi, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsreigvsi, call, run_cusolverSpDcsreigvsi, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsreigvsi, call, run_cusolverSpCcsreigvsi,
+	LIBRARY_OUTS),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsreigvsi, call, run_cusolverSpZcsreigvsi,
+	LIBRARY_OUTS),
+	FRAME(cusolverSpCreateCsrqrInfo, call, run_cusolverSpCreateCsrqrInfo,
+	sizeof(struct library_opened)),
+	FRAME(cusolverSpDestroyCsrqrInfo, post, run_cusolverSpDestroyCsrqrInfo, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpXcsrqrAnalysisBatched, call,
+	run_cusolverSpXcsrqrAnalysisBatched, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrBufferInfoBatched, call,
+	run_cusolverSpScsrqrBufferInfoBatched, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrBufferInfoBatched, call,
+	run_cusolverSpScsrqrBufferInfoBatched, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrBufferInfoBatched, call,
+	run_cusolverSpScsrqrBufferInfoBatched, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrBufferInfoBatched, call,
+	run_cusolverSpScsrqrBufferInfoBatched, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrsvBatched, learned,
+	run_cusolverSpScsrqrsvBatched, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrsvBatched, learned,
+	run_cusolverSpScsrqrsvBatched, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrsvBatched, learned,
+	run_cusolverSpScsrqrsvBatched, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrsvBatched, learned,
+	run_cusolverSpScsrqrsvBatched, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpXcsrqrAnalysis, call,
+	run_cusolverSpXcsrqrAnalysisBatched, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrBufferInfo, call,
+	run_cusolverSpScsrqrBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrBufferInfo, call,
+	run_cusolverSpScsrqrBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrBufferInfo, call,
+	run_cusolverSpScsrqrBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrBufferInfo, call,
+	run_cusolverSpScsrqrBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrSetup, learned, run_cusolverSpScsrqrSetup,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrSetup, learned, run_cusolverSpDcsrqrSetup,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrSetup, learned, run_cusolverSpCcsrqrSetup,
+	LIBRARY_OUTS),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrSetup, learned, run_cusolverSpZcsrqrSetup,
+	LIBRARY_OUTS),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrFactor, learned, run_cusolverSpScsrqrFactor,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrFactor, learned, run_cusolverSpScsrqrFactor,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrFactor, learned, run_cusolverSpScsrqrFactor,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrFactor, learned, run_cusolverSpScsrqrFactor,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrZeroPivot, call,
+	run_cusolverSpScsrqrZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrZeroPivot, call,
+	run_cusolverSpDcsrqrZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrZeroPivot, call,
+	run_cusolverSpScsrqrZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrZeroPivot, call,
+	run_cusolverSpDcsrqrZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrqrSolve, learned, run_cusolverSpScsrqrSolve,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrqrSolve, learned, run_cusolverSpScsrqrSolve,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrqrSolve, learned, run_cusolverSpScsrqrSolve,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrqrSolve, learned, run_cusolverSpScsrqrSolve,
+	0),
+	FRAME(cusolverSpCreateCsrcholInfo, call, run_cusolverSpCreateCsrcholInfo,
+	sizeof(struct library_opened)),
+	FRAME(cusolverSpDestroyCsrcholInfo, post, run_cusolverSpDestroyCsrcholInfo, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpXcsrcholAnalysis, call,
+	run_cusolverSpXcsrcholAnalysis, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholBufferInfo, call,
+	run_cusolverSpScsrcholBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholBufferInfo, call,
+	run_cusolverSpScsrcholBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholBufferInfo, call,
+	run_cusolverSpScsrcholBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholBufferInfo, call,
+	run_cusolverSpScsrcholBufferInfo, 2),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholFactor, learned,
+	run_cusolverSpScsrcholFactor, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholFactor, learned,
+	run_cusolverSpScsrcholFactor, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholFactor, learned,
+	run_cusolverSpScsrcholFactor, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholFactor, learned,
+	run_cusolverSpScsrcholFactor, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholZeroPivot, call,
+	run_cusolverSpScsrcholZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholZeroPivot, call,
+	run_cusolverSpDcsrcholZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholZeroPivot, call,
+	run_cusolverSpScsrcholZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholZeroPivot, call,
+	run_cusolverSpDcsrcholZeroPivot, 1),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholSolve, learned,
+	run_cusolverSpScsrcholSolve, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholSolve, learned,
+	run_cusolverSpScsrcholSolve, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholSolve, learned,
+	run_cusolverSpScsrcholSolve, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholSolve, learned,
+	run_cusolverSpScsrcholSolve, 0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpScsrcholDiag, learned, run_cusolverSpScsrcholDiag,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpDcsrcholDiag, learned, run_cusolverSpScsrcholDiag,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpCcsrcholDiag, learned, run_cusolverSpScsrcholDiag,
+	0),
+	ITEMS_OF(cusolverSpHandle, cusolverSpZcsrcholDiag, learned, run_cusolverSpScsrcholDiag,
+	0),
+	FRAME(cusolverRfCreate, call, run_cusolverRfCreate, sizeof(struct library_opened)),
+	FRAME(cusolverRfDestroy, post, run_cusolverRfDestroy, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfGetMatrixFormat, call,
+	run_cusolverRfGetMatrixFormat, 2),
+	ITEMS_OF(cusolverRfHandle, cusolverRfSetMatrixFormat, learned,
+	run_cusolverRfSetMatrixFormat, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfSetNumericProperties, learned,
+	run_cusolverRfSetNumericProperties, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfGetNumericProperties, call,
+	run_cusolverRfGetNumericProperties, 2),
+	ITEMS_OF(cusolverRfHandle, cusolverRfGetNumericBoostReport, call,
+	run_cusolverRfGetNumericBoostReport, 1),
+	ITEMS_OF(cusolverRfHandle, cusolverRfSetAlgs, learned, run_cusolverRfSetAlgs, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfGetAlgs, call, run_cusolverRfGetAlgs, 2),
+	ITEMS_OF(cusolverRfHandle, cusolverRfGetResetValuesFastMode, call,
+	run_cusolverRfGetResetValuesFastMode, 1),
+	ITEMS_OF(cusolverRfHandle, cusolverRfSetResetValuesFastMode, learned,
+	run_cusolverRfSetResetValuesFastMode, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfSetupDevice, call, run_cusolverRfSetupDevice,
+	LIBRARY_OUTS),
+	ITEMS_OF(cusolverRfHandle, cusolverRfResetValues, learned, run_cusolverRfResetValues,
+	0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfAnalyze, call,
+	run_cusolverDnIRSInfosRequestResidual, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfRefactor, call,
+	run_cusolverDnIRSInfosRequestResidual, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfSolve, learned, run_cusolverRfSolve, 0),
+	ITEMS_OF(cusolverRfHandle, cusolverRfExtractBundledFactorsHost, call,
+	run_cusolverRfExtractBundledFactorsHost, LIBRARY_OUTS),
+	ITEMS_OF(cusolverRfHandle, cusolverRfExtractSplitFactorsHost, call,
+	run_cusolverRfExtractSplitFactorsHost, LIBRARY_OUTS),
 };
 
 static CUresult serve_items(struct worker *w, struct request *r)

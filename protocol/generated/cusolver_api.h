@@ -961,6 +961,199 @@ cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle, cusolverDnParams_t p
 		cudaDataType dataTypeU, void *U, int64_t ldu, cudaDataType dataTypeVT, void *VT,
 		int64_t ldvt, cudaDataType computeType, void *pBuffer, size_t workspaceInBytes,
 		int *info);
+cusolverStatus_t cusolverSpCreate(cusolverSpHandle_t *handle);
+cusolverStatus_t cusolverSpDestroy(cusolverSpHandle_t handle);
+cusolverStatus_t cusolverSpSetStream(cusolverSpHandle_t handle, cudaStream_t streamId);
+cusolverStatus_t cusolverSpGetStream(cusolverSpHandle_t handle, cudaStream_t *streamId);
+#define PROTOTYPE_cusolverSpScsrlsvqr(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int nnz, \
+			const cusparseMatDescr_t descrA, const TYPE *csrVal, \
+			const int *csrRowPtr, const int *csrColInd, const TYPE *b, float tol, \
+			int reorder, TYPE *x, int *singularity)
+PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float);
+#define PROTOTYPE_cusolverSpDcsrlsvqr(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int nnz, \
+			const cusparseMatDescr_t descrA, const TYPE *csrVal, \
+			const int *csrRowPtr, const int *csrColInd, const TYPE *b, double tol, \
+			int reorder, TYPE *x, int *singularity)
+PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvqr, double);
+PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvqr, cuComplex);
+PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvqr, cuDoubleComplex);
+PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpScsrlsvchol, float);
+PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvchol, double);
+PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvchol, cuComplex);
+PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvchol, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, float mu0, const float *x0, int maxite, float eps,
+		float *mu, float *x);
+cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, double mu0, const double *x0, int maxite, double eps,
+		double *mu, double *x);
+cusolverStatus_t cusolverSpCcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
+		const cuComplex *x0, int maxite, float eps, cuComplex *mu, cuComplex *x);
+cusolverStatus_t cusolverSpZcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu0,
+		const cuDoubleComplex *x0, int maxite, double eps, cuDoubleComplex *mu,
+		cuDoubleComplex *x);
+cusolverStatus_t cusolverSpCreateCsrqrInfo(csrqrInfo_t *info);
+cusolverStatus_t cusolverSpDestroyCsrqrInfo(csrqrInfo_t info);
+cusolverStatus_t cusolverSpXcsrqrAnalysisBatched(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
+		const int *csrColIndA, csrqrInfo_t info);
+#define PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnz, \
+			const cusparseMatDescr_t descrA, const TYPE *csrVal, \
+			const int *csrRowPtr, const int *csrColInd, int batchSize, \
+			csrqrInfo_t info, size_t *internalDataInBytes, \
+			size_t *workspaceInBytes)
+PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpScsrqrBufferInfoBatched, float);
+PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpDcsrqrBufferInfoBatched, double);
+PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpCcsrqrBufferInfoBatched, cuComplex);
+PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, cuDoubleComplex);
+#define PROTOTYPE_cusolverSpScsrqrsvBatched(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnz, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, const TYPE *b, TYPE *x, \
+			int batchSize, csrqrInfo_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float);
+PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double);
+PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex);
+PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex);
+cusolverStatus_t cusolverSpXcsrqrAnalysis(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		csrqrInfo_t info);
+#define PROTOTYPE_cusolverSpScsrqrBufferInfo(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrqrInfo_t info, \
+			size_t *internalDataInBytes, size_t *workspaceInBytes)
+PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpScsrqrBufferInfo, float);
+PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpDcsrqrBufferInfo, double);
+PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpCcsrqrBufferInfo, cuComplex);
+PROTOTYPE_cusolverSpScsrqrBufferInfo(cusolverSpZcsrqrBufferInfo, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, float mu, csrqrInfo_t info);
+cusolverStatus_t cusolverSpDcsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, double mu, csrqrInfo_t info);
+cusolverStatus_t cusolverSpCcsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu, csrqrInfo_t info);
+cusolverStatus_t cusolverSpZcsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu,
+		csrqrInfo_t info);
+#define PROTOTYPE_cusolverSpScsrqrFactor(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, TYPE *b, \
+			TYPE *x, csrqrInfo_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpScsrqrFactor, float);
+PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpDcsrqrFactor, double);
+PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpCcsrqrFactor, cuComplex);
+PROTOTYPE_cusolverSpScsrqrFactor(cusolverSpZcsrqrFactor, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsrqrZeroPivot(cusolverSpHandle_t handle, csrqrInfo_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpDcsrqrZeroPivot(cusolverSpHandle_t handle, csrqrInfo_t info,
+		double tol, int *position);
+cusolverStatus_t cusolverSpCcsrqrZeroPivot(cusolverSpHandle_t handle, csrqrInfo_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpZcsrqrZeroPivot(cusolverSpHandle_t handle, csrqrInfo_t info,
+		double tol, int *position);
+#define PROTOTYPE_cusolverSpScsrqrSolve(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, TYPE *b, TYPE *x, \
+			csrqrInfo_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpScsrqrSolve, float);
+PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpDcsrqrSolve, double);
+PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpCcsrqrSolve, cuComplex);
+PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpZcsrqrSolve, cuDoubleComplex);
+cusolverStatus_t cusolverSpCreateCsrcholInfo(csrcholInfo_t *info);
+cusolverStatus_t cusolverSpDestroyCsrcholInfo(csrcholInfo_t info);
+cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		csrcholInfo_t info);
+#define PROTOTYPE_cusolverSpScsrcholBufferInfo(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrcholInfo_t info, \
+			size_t *internalDataInBytes, size_t *workspaceInBytes)
+PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpScsrcholBufferInfo, float);
+PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpDcsrcholBufferInfo, double);
+PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpCcsrcholBufferInfo, cuComplex);
+PROTOTYPE_cusolverSpScsrcholBufferInfo(cusolverSpZcsrcholBufferInfo, cuDoubleComplex);
+#define PROTOTYPE_cusolverSpScsrcholFactor(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrcholInfo_t info, \
+			void *pBuffer)
+PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpScsrcholFactor, float);
+PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpDcsrcholFactor, double);
+PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpCcsrcholFactor, cuComplex);
+PROTOTYPE_cusolverSpScsrcholFactor(cusolverSpZcsrcholFactor, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsrcholZeroPivot(cusolverSpHandle_t handle, csrcholInfo_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpDcsrcholZeroPivot(cusolverSpHandle_t handle, csrcholInfo_t info,
+		double tol, int *position);
+cusolverStatus_t cusolverSpCcsrcholZeroPivot(cusolverSpHandle_t handle, csrcholInfo_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpZcsrcholZeroPivot(cusolverSpHandle_t handle, csrcholInfo_t info,
+		double tol, int *position);
+#define PROTOTYPE_cusolverSpScsrcholSolve(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, const TYPE *b, TYPE *x, \
+			csrcholInfo_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpScsrcholSolve, float);
+PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpDcsrcholSolve, double);
+PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpCcsrcholSolve, cuComplex);
+PROTOTYPE_cusolverSpScsrcholSolve(cusolverSpZcsrcholSolve, cuDoubleComplex);
+#define PROTOTYPE_cusolverSpScsrcholDiag(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, TYPE *diag)
+PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpScsrcholDiag, float);
+PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpDcsrcholDiag, double);
+PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpCcsrcholDiag, float);
+PROTOTYPE_cusolverSpScsrcholDiag(cusolverSpZcsrcholDiag, double);
+cusolverStatus_t cusolverRfCreate(cusolverRfHandle_t *handle);
+cusolverStatus_t cusolverRfDestroy(cusolverRfHandle_t handle);
+cusolverStatus_t cusolverRfGetMatrixFormat(cusolverRfHandle_t handle,
+		cusolverRfMatrixFormat_t *format, cusolverRfUnitDiagonal_t *diag);
+cusolverStatus_t cusolverRfSetMatrixFormat(cusolverRfHandle_t handle,
+		cusolverRfMatrixFormat_t format, cusolverRfUnitDiagonal_t diag);
+cusolverStatus_t cusolverRfSetNumericProperties(cusolverRfHandle_t handle, double zero,
+		double boost);
+cusolverStatus_t cusolverRfGetNumericProperties(cusolverRfHandle_t handle, double *zero,
+		double *boost);
+cusolverStatus_t cusolverRfGetNumericBoostReport(cusolverRfHandle_t handle,
+		cusolverRfNumericBoostReport_t *report);
+cusolverStatus_t cusolverRfSetAlgs(cusolverRfHandle_t handle, cusolverRfFactorization_t factAlg,
+		cusolverRfTriangularSolve_t solveAlg);
+cusolverStatus_t cusolverRfGetAlgs(cusolverRfHandle_t handle,
+		cusolverRfFactorization_t *factAlg, cusolverRfTriangularSolve_t *solveAlg);
+cusolverStatus_t cusolverRfGetResetValuesFastMode(cusolverRfHandle_t handle,
+		cusolverRfResetValuesFastMode_t *fastMode);
+cusolverStatus_t cusolverRfSetResetValuesFastMode(cusolverRfHandle_t handle,
+		cusolverRfResetValuesFastMode_t fastMode);
+cusolverStatus_t cusolverRfSetupHost(int n, int nnzA, int *h_csrRowPtrA, int *h_csrColIndA,
+		double *h_csrValA, int nnzL, int *h_csrRowPtrL, int *h_csrColIndL,
+		double *h_csrValL, int nnzU, int *h_csrRowPtrU, int *h_csrColIndU,
+		double *h_csrValU, int *h_P, int *h_Q, cusolverRfHandle_t handle);
+cusolverStatus_t cusolverRfSetupDevice(int n, int nnzA, int *csrRowPtrA, int *csrColIndA,
+		double *csrValA, int nnzL, int *csrRowPtrL, int *csrColIndL, double *csrValL,
+		int nnzU, int *csrRowPtrU, int *csrColIndU, double *csrValU, int *P, int *Q,
+		cusolverRfHandle_t handle);
+cusolverStatus_t cusolverRfResetValues(int n, int nnzA, int *csrRowPtrA, int *csrColIndA,
+		double *csrValA, int *P, int *Q, cusolverRfHandle_t handle);
+cusolverStatus_t cusolverRfAnalyze(cusolverRfHandle_t handle);
+cusolverStatus_t cusolverRfRefactor(cusolverRfHandle_t handle);
+cusolverStatus_t cusolverRfExtractBundledFactorsHost(cusolverRfHandle_t handle, int *h_nnzM,
+		int **h_Mp, int **h_Mi, double **h_Mx);
+cusolverStatus_t cusolverRfExtractSplitFactorsHost(cusolverRfHandle_t handle, int *h_nnzL,
+		int **h_csrRowPtrL, int **h_csrColIndL, double **h_csrValL, int *h_nnzU,
+		int **h_csrRowPtrU, int **h_csrColIndU, double **h_csrValU);
+cusolverStatus_t cusolverRfSolve(cusolverRfHandle_t handle, int *P, int *Q, int nrhs,
+		double *Temp, int ldt, double *XF, int ldxf);
 
 #ifdef __cplusplus
 }

@@ -40,4 +40,60 @@ struct wire_cusolverDnIRSInfosCreate {
 };
 _Static_assert(sizeof(struct wire_cusolverDnIRSInfosCreate) == 40, "");
 
+/* call 3066 */
+struct wire_cusolverSpCreate {
+	struct library_state state;
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_cusolverSpCreate) == 40, "");
+
+/* post 3067 */
+struct wire_cusolverSpDestroy {
+	struct library_state state;
+};
+_Static_assert(sizeof(struct wire_cusolverSpDestroy) == 32, "");
+
+/* call 3080 */
+struct wire_cusolverSpCreateCsrqrInfo {
+	struct library_state state;
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_cusolverSpCreateCsrqrInfo) == 40, "");
+
+/* post 3081 */
+struct wire_cusolverSpDestroyCsrqrInfo {
+	struct library_state state;
+};
+_Static_assert(sizeof(struct wire_cusolverSpDestroyCsrqrInfo) == 32, "");
+
+/* call 3112 */
+struct wire_cusolverSpCreateCsrcholInfo {
+	struct library_state state;
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_cusolverSpCreateCsrcholInfo) == 40, "");
+
+/* post 3113 */
+struct wire_cusolverSpDestroyCsrcholInfo {
+	struct library_state state;
+};
+_Static_assert(sizeof(struct wire_cusolverSpDestroyCsrcholInfo) == 32, "");
+
+/* call 3135 */
+struct wire_cusolverRfCreate {
+	struct library_state state;
+	uint32_t major;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_cusolverRfCreate) == 40, "");
+
+/* post 3136 */
+struct wire_cusolverRfDestroy {
+	struct library_state state;
+};
+_Static_assert(sizeof(struct wire_cusolverRfDestroy) == 32, "");
+
 #endif

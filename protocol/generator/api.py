@@ -30,6 +30,7 @@ class Param:
     declaration: str     # as in C: "const void *srcHost", "void (*fn)(void *)"
     mark: str = ""
     size: str = ""       # the mark's argument: element count, or kind of handle
+    family: str = ""     # its entry's
 
     @property
     def base(self):
@@ -149,6 +150,7 @@ class Library:
 class Api:
     entries: list = field(default_factory=list)
     types: dict = field(default_factory=dict)
+    own: dict = field(default_factory=dict)   # the same by (family, name): descriptors travel as each says
     ops: dict = field(default_factory=dict)   # family -> (first, last)
     libraries: dict = field(default_factory=dict)  # family -> Library
     unserved: dict = field(default_factory=dict)   # family -> names.Unserved
@@ -348,6 +350,7 @@ def read(path, shown, api):
             if not pending and words[0] == "type":
                 kind = parse_type(words[1:], f"{shown}:{number}")
                 api.types[kind.name] = kind
+                api.own[family, kind.name] = kind
                 continue
             if not pending:
                 start = number
@@ -360,6 +363,8 @@ def read(path, shown, api):
             elif pending.endswith(";"):
                 entry = parse_entry(pending[:-1].strip(), family, result, shown, start)
                 entry.comment = " ".join(comment)
+                for param in entry.params:
+                    param.family = family
                 entry.library = api.libraries.get(family)
                 if entry.library:
                     entry.majors = entry.library.majors

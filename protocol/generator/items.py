@@ -14,7 +14,7 @@ OUTS = {"out": 1, "out?": 1, "inout": 1, "sized": 1, "result": 2}
 
 
 def descriptor_kind(api, param):
-    kind = api.types.get(param.base)
+    kind = api.own.get((param.family, param.base)) or api.types.get(param.base)
     return kind.kind if kind and kind.wire == "descriptor" else ""
 
 

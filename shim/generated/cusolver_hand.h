@@ -11,6 +11,10 @@
 
 extern const struct library_front cusolver_front; /* its stanza's */
 extern const struct library_front cusolverDnIRSInfos_front;
+extern const struct library_front cusolverSpHandle_front;
+extern const struct library_front cusolverRfHandle_front;
+extern const struct library_front csrqrInfo_front;
+extern const struct library_front csrcholInfo_front;
 
 cusolverStatus_t hand_cusolverGetProperty(libraryPropertyType type, int *value);
 cusolverStatus_t hand_cusolverGetVersion(int *version);
@@ -49,5 +53,34 @@ cusolverStatus_t hand_cusolverDnCreateParams(cusolverDnParams_t *params);
 cusolverStatus_t hand_cusolverDnDestroyParams(cusolverDnParams_t params);
 cusolverStatus_t hand_cusolverDnSetAdvOptions(cusolverDnParams_t params,
 		cusolverDnFunction_t function, cusolverAlgMode_t algo);
+cusolverStatus_t hand_cusolverSpCcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
+		const cuComplex *x0, int maxite, float eps, cuComplex *mu, cuComplex *x);
+cusolverStatus_t hand_cusolverSpZcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu0,
+		const cuDoubleComplex *x0, int maxite, double eps, cuDoubleComplex *mu,
+		cuDoubleComplex *x);
+cusolverStatus_t hand_cusolverSpCcsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu, csrqrInfo_t info);
+cusolverStatus_t hand_cusolverSpZcsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu,
+		csrqrInfo_t info);
+cusolverStatus_t hand_cusolverRfSetupHost(int n, int nnzA, int *h_csrRowPtrA, int *h_csrColIndA,
+		double *h_csrValA, int nnzL, int *h_csrRowPtrL, int *h_csrColIndL,
+		double *h_csrValL, int nnzU, int *h_csrRowPtrU, int *h_csrColIndU,
+		double *h_csrValU, int *h_P, int *h_Q, cusolverRfHandle_t handle);
+cusolverStatus_t hand_cusolverRfSetupDevice(int n, int nnzA, int *csrRowPtrA, int *csrColIndA,
+		double *csrValA, int nnzL, int *csrRowPtrL, int *csrColIndL, double *csrValL,
+		int nnzU, int *csrRowPtrU, int *csrColIndU, double *csrValU, int *P, int *Q,
+		cusolverRfHandle_t handle);
+cusolverStatus_t hand_cusolverRfExtractBundledFactorsHost(cusolverRfHandle_t handle,
+		int *h_nnzM, int **h_Mp, int **h_Mi, double **h_Mx);
+cusolverStatus_t hand_cusolverRfExtractSplitFactorsHost(cusolverRfHandle_t handle, int *h_nnzL,
+		int **h_csrRowPtrL, int **h_csrColIndL, double **h_csrValL, int *h_nnzU,
+		int **h_csrRowPtrU, int **h_csrColIndU, double **h_csrValU);
 
 #endif

@@ -40,6 +40,46 @@ const struct library_front cusolverDnIRSInfos_front = {
 	.statuses = {.handle = 25, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
 		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
 };
+const struct library_front cusolverSpHandle_front = {
+	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
+	.kind = KIND_cusolverSpHandle,
+	.logged_once = &missing,
+	.pointer_mode = LIBRARY_NO_WORD,
+	.on_host = LIBRARY_NO_WORD,
+	.descriptor = cusolver_put_descriptor,
+	.statuses = {.handle = 1, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+};
+const struct library_front cusolverRfHandle_front = {
+	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
+	.kind = KIND_cusolverRfHandle,
+	.logged_once = &missing,
+	.pointer_mode = LIBRARY_NO_WORD,
+	.on_host = LIBRARY_NO_WORD,
+	.descriptor = cusolver_put_descriptor,
+	.statuses = {.handle = 1, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+};
+const struct library_front csrqrInfo_front = {
+	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
+	.kind = KIND_csrqrInfo,
+	.logged_once = &missing,
+	.pointer_mode = LIBRARY_NO_WORD,
+	.on_host = LIBRARY_NO_WORD,
+	.descriptor = cusolver_put_descriptor,
+	.statuses = {.handle = 3, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+};
+const struct library_front csrcholInfo_front = {
+	.name = VCUDA_ABI == 11 ? "libcusolver.so.11" : "libcusolver.so.12",
+	.kind = KIND_csrcholInfo,
+	.logged_once = &missing,
+	.pointer_mode = LIBRARY_NO_WORD,
+	.on_host = LIBRARY_NO_WORD,
+	.descriptor = cusolver_put_descriptor,
+	.statuses = {.handle = 3, .memory = 2, .lost = 6, .missing = 1, .invalid = 3,
+		.unsupported = 9, .internal = 7, .architecture = 4, .mapping = 5},
+};
 STUB(library, cusolverStatus_t, cusolverGetProperty, hand_cusolverGetProperty,
 	(libraryPropertyType type, int *value), (type, value))
 STUB(library, cusolverStatus_t, cusolverGetVersion, hand_cusolverGetVersion, (int *version),
@@ -3685,6 +3725,782 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle,
 }
 #endif
 
+/* call 3066 */
+STUB_EXPORT cusolverStatus_t cusolverSpCreate(cusolverSpHandle_t *handle)
+{
+	struct library_call call;
+	struct wire_cusolverSpCreate body = {
+		.major = VCUDA_ABI,
+	};
+
+	vcuda_library_begin(&call, &cusolverSpHandle_front, CALL_cusolverSpCreate, NULL,
+		&body.state);
+	return vcuda_library_create(&call, OP_cusolverSpCreate, &body, sizeof(body),
+		"cusolverSpCreate", false, (void **)handle);
+}
+
+/* post 3067 */
+STUB_EXPORT cusolverStatus_t cusolverSpDestroy(cusolverSpHandle_t handle)
+{
+	struct library_call call;
+	struct wire_cusolverSpDestroy body = {0};
+
+	vcuda_library_begin(&call, &cusolverSpHandle_front, CALL_cusolverSpDestroy, handle,
+		&body.state);
+	return vcuda_library_destroy(&call, OP_cusolverSpDestroy, &body, sizeof(body));
+}
+
+STUB_EXPORT cusolverStatus_t cusolverSpSetStream(cusolverSpHandle_t handle,
+		cudaStream_t streamId)
+{
+	return vcuda_library_stream_set(&cusolverSpHandle_front, CALL_cusolverSpSetStream,
+		handle, streamId);
+}
+
+STUB_EXPORT cusolverStatus_t cusolverSpGetStream(cusolverSpHandle_t handle,
+		cudaStream_t *streamId)
+{
+	return vcuda_library_stream_get(&cusolverSpHandle_front, CALL_cusolverSpGetStream,
+		handle, streamId);
+}
+
+/* call */
+#define LIKE_cusolverSpScsrlsvqr(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrlsvqr(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)nnz); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrVal); \
+		library_put_device(&items, csrRowPtr); \
+		library_put_device(&items, csrColInd); \
+		library_put_device(&items, b); \
+		library_put_float(&items, tol); \
+		library_put_int(&items, (uint32_t)reorder); \
+		library_put_device(&items, x); \
+		library_out(&items, singularity, sizeof(*singularity)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float)
+
+/* call */
+#define LIKE_cusolverSpDcsrlsvqr(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpDcsrlsvqr(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)nnz); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrVal); \
+		library_put_device(&items, csrRowPtr); \
+		library_put_device(&items, csrColInd); \
+		library_put_device(&items, b); \
+		library_put_double(&items, tol); \
+		library_put_int(&items, (uint32_t)reorder); \
+		library_put_device(&items, x); \
+		library_out(&items, singularity, sizeof(*singularity)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvqr, double)
+LIKE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvqr, cuComplex)
+LIKE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvqr, cuDoubleComplex)
+LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvchol, float)
+LIKE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvchol, double)
+LIKE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvchol, cuComplex)
+LIKE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvchol, cuDoubleComplex)
+
+/* call 3076 */
+STUB_EXPORT cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, float mu0, const float *x0, int maxite, float eps,
+		float *mu, float *x)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsreigvsi,
+		OP_cusolverSpScsreigvsi, LIBRARY_CALL, handle);
+	library_put_int(&items, (uint32_t)m);
+	library_put_int(&items, (uint32_t)nnz);
+	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
+	library_put_device(&items, csrValA);
+	library_put_device(&items, csrRowPtrA);
+	library_put_device(&items, csrColIndA);
+	library_put_float(&items, mu0);
+	library_put_device(&items, x0);
+	library_put_int(&items, (uint32_t)maxite);
+	library_put_float(&items, eps);
+	library_put_device(&items, mu);
+	library_put_device(&items, x);
+	return library_send(&items);
+}
+
+/* call 3077 */
+STUB_EXPORT cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, double mu0, const double *x0, int maxite, double eps,
+		double *mu, double *x)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsreigvsi,
+		OP_cusolverSpDcsreigvsi, LIBRARY_CALL, handle);
+	library_put_int(&items, (uint32_t)m);
+	library_put_int(&items, (uint32_t)nnz);
+	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
+	library_put_device(&items, csrValA);
+	library_put_device(&items, csrRowPtrA);
+	library_put_device(&items, csrColIndA);
+	library_put_double(&items, mu0);
+	library_put_device(&items, x0);
+	library_put_int(&items, (uint32_t)maxite);
+	library_put_double(&items, eps);
+	library_put_device(&items, mu);
+	library_put_device(&items, x);
+	return library_send(&items);
+}
+STUB(library, cusolverStatus_t, cusolverSpCcsreigvsi, hand_cusolverSpCcsreigvsi,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
+	const cuComplex *x0, int maxite, float eps, cuComplex *mu, cuComplex *x), (handle, m,
+	nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite, eps, mu, x))
+STUB(library, cusolverStatus_t, cusolverSpZcsreigvsi, hand_cusolverSpZcsreigvsi,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	cuDoubleComplex mu0, const cuDoubleComplex *x0, int maxite, double eps,
+	cuDoubleComplex *mu, cuDoubleComplex *x), (handle, m, nnz, descrA, csrValA, csrRowPtrA,
+	csrColIndA, mu0, x0, maxite, eps, mu, x))
+
+/* call 3080 */
+STUB_EXPORT cusolverStatus_t cusolverSpCreateCsrqrInfo(csrqrInfo_t *info)
+{
+	struct library_call call;
+	struct wire_cusolverSpCreateCsrqrInfo body = {
+		.major = VCUDA_ABI,
+	};
+
+	vcuda_library_begin(&call, &csrqrInfo_front, CALL_cusolverSpCreateCsrqrInfo, NULL,
+		&body.state);
+	return vcuda_library_create(&call, OP_cusolverSpCreateCsrqrInfo, &body, sizeof(body),
+		"cusolverSpCreateCsrqrInfo", false, (void **)info);
+}
+
+/* post 3081 */
+STUB_EXPORT cusolverStatus_t cusolverSpDestroyCsrqrInfo(csrqrInfo_t info)
+{
+	struct library_call call;
+	struct wire_cusolverSpDestroyCsrqrInfo body = {0};
+
+	vcuda_library_begin(&call, &csrqrInfo_front, CALL_cusolverSpDestroyCsrqrInfo, info,
+		&body.state);
+	return vcuda_library_destroy(&call, OP_cusolverSpDestroyCsrqrInfo, &body, sizeof(body));
+}
+
+/* call */
+#define LIKE_cusolverSpXcsrqrAnalysisBatched(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const int *csrRowPtrA, \
+			const int *csrColIndA, csrqrInfo_t info) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nnzA); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrRowPtrA); \
+		library_put_device(&items, csrColIndA); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysisBatched)
+
+/* call */
+#define LIKE_cusolverSpScsrqrBufferInfoBatched(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nnz); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrVal); \
+		library_put_device(&items, csrRowPtr); \
+		library_put_device(&items, csrColInd); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		library_out(&items, internalDataInBytes, sizeof(*internalDataInBytes)); \
+		library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpScsrqrBufferInfoBatched, float)
+LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpDcsrqrBufferInfoBatched, double)
+LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpCcsrqrBufferInfoBatched, cuComplex)
+LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverSpScsrqrsvBatched(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrsvBatched(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nnz); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrValA); \
+		library_put_device(&items, csrRowPtrA); \
+		library_put_device(&items, csrColIndA); \
+		library_put_device(&items, b); \
+		library_put_device(&items, x); \
+		library_put_int(&items, (uint32_t)batchSize); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		library_put_device(&items, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float)
+LIKE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double)
+LIKE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex)
+LIKE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex)
+LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysis)
+
+/* call */
+#define LIKE_cusolverSpScsrqrBufferInfo(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrBufferInfo(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nnzA); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrValA); \
+		library_put_device(&items, csrRowPtrA); \
+		library_put_device(&items, csrColIndA); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		library_out(&items, internalDataInBytes, sizeof(*internalDataInBytes)); \
+		library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrqrBufferInfo(cusolverSpScsrqrBufferInfo, float)
+LIKE_cusolverSpScsrqrBufferInfo(cusolverSpDcsrqrBufferInfo, double)
+LIKE_cusolverSpScsrqrBufferInfo(cusolverSpCcsrqrBufferInfo, cuComplex)
+LIKE_cusolverSpScsrqrBufferInfo(cusolverSpZcsrqrBufferInfo, cuDoubleComplex)
+
+/* learned 3096 */
+STUB_EXPORT cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const float *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, float mu, csrqrInfo_t info)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsrqrSetup,
+		OP_cusolverSpScsrqrSetup, LIBRARY_LEARNED, handle);
+	library_put_int(&items, (uint32_t)m);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nnzA);
+	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
+	library_put_device(&items, csrValA);
+	library_put_device(&items, csrRowPtrA);
+	library_put_device(&items, csrColIndA);
+	library_put_float(&items, mu);
+	library_put_descriptor(&items, info, CUSOLVER_ITEM_QR);
+	return library_send(&items);
+}
+
+/* learned 3097 */
+STUB_EXPORT cusolverStatus_t cusolverSpDcsrqrSetup(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const double *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, double mu, csrqrInfo_t info)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsrqrSetup,
+		OP_cusolverSpDcsrqrSetup, LIBRARY_LEARNED, handle);
+	library_put_int(&items, (uint32_t)m);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nnzA);
+	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
+	library_put_device(&items, csrValA);
+	library_put_device(&items, csrRowPtrA);
+	library_put_device(&items, csrColIndA);
+	library_put_double(&items, mu);
+	library_put_descriptor(&items, info, CUSOLVER_ITEM_QR);
+	return library_send(&items);
+}
+STUB(library, cusolverStatus_t, cusolverSpCcsrqrSetup, hand_cusolverSpCcsrqrSetup,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, cuComplex mu,
+	csrqrInfo_t info), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu,
+	info))
+STUB(library, cusolverStatus_t, cusolverSpZcsrqrSetup, hand_cusolverSpZcsrqrSetup,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	cuDoubleComplex mu, csrqrInfo_t info), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
+	csrColIndA, mu, info))
+
+/* learned */
+#define LIKE_cusolverSpScsrqrFactor(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrFactor(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nnzA); \
+		library_put_device(&items, b); \
+		library_put_device(&items, x); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		library_put_device(&items, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrqrFactor(cusolverSpScsrqrFactor, float)
+LIKE_cusolverSpScsrqrFactor(cusolverSpDcsrqrFactor, double)
+LIKE_cusolverSpScsrqrFactor(cusolverSpCcsrqrFactor, cuComplex)
+LIKE_cusolverSpScsrqrFactor(cusolverSpZcsrqrFactor, cuDoubleComplex)
+
+/* call */
+#define LIKE_cusolverSpScsrqrZeroPivot(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrqrInfo_t info, \
+			float tol, int *position) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		library_put_float(&items, tol); \
+		library_out(&items, position, sizeof(*position)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrqrZeroPivot(cusolverSpScsrqrZeroPivot)
+
+/* call */
+#define LIKE_cusolverSpDcsrqrZeroPivot(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrqrInfo_t info, \
+			double tol, int *position) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		library_put_double(&items, tol); \
+		library_out(&items, position, sizeof(*position)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpDcsrqrZeroPivot)
+LIKE_cusolverSpScsrqrZeroPivot(cusolverSpCcsrqrZeroPivot)
+LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpZcsrqrZeroPivot)
+
+/* learned */
+#define LIKE_cusolverSpScsrqrSolve(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrSolve(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)m); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, b); \
+		library_put_device(&items, x); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		library_put_device(&items, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrqrSolve(cusolverSpScsrqrSolve, float)
+LIKE_cusolverSpScsrqrSolve(cusolverSpDcsrqrSolve, double)
+LIKE_cusolverSpScsrqrSolve(cusolverSpCcsrqrSolve, cuComplex)
+LIKE_cusolverSpScsrqrSolve(cusolverSpZcsrqrSolve, cuDoubleComplex)
+
+/* call 3112 */
+STUB_EXPORT cusolverStatus_t cusolverSpCreateCsrcholInfo(csrcholInfo_t *info)
+{
+	struct library_call call;
+	struct wire_cusolverSpCreateCsrcholInfo body = {
+		.major = VCUDA_ABI,
+	};
+
+	vcuda_library_begin(&call, &csrcholInfo_front, CALL_cusolverSpCreateCsrcholInfo, NULL,
+		&body.state);
+	return vcuda_library_create(&call, OP_cusolverSpCreateCsrcholInfo, &body, sizeof(body),
+		"cusolverSpCreateCsrcholInfo", false, (void **)info);
+}
+
+/* post 3113 */
+STUB_EXPORT cusolverStatus_t cusolverSpDestroyCsrcholInfo(csrcholInfo_t info)
+{
+	struct library_call call;
+	struct wire_cusolverSpDestroyCsrcholInfo body = {0};
+
+	vcuda_library_begin(&call, &csrcholInfo_front, CALL_cusolverSpDestroyCsrcholInfo, info,
+		&body.state);
+	return vcuda_library_destroy(&call, OP_cusolverSpDestroyCsrcholInfo, &body,
+		sizeof(body));
+}
+
+/* call 3114 */
+STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handle, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
+		const int *csrColIndA, csrcholInfo_t info)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpXcsrcholAnalysis,
+		OP_cusolverSpXcsrcholAnalysis, LIBRARY_CALL, handle);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nnzA);
+	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
+	library_put_device(&items, csrRowPtrA);
+	library_put_device(&items, csrColIndA);
+	library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY);
+	return library_send(&items);
+}
+
+/* call */
+#define LIKE_cusolverSpScsrcholBufferInfo(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholBufferInfo(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nnzA); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrValA); \
+		library_put_device(&items, csrRowPtrA); \
+		library_put_device(&items, csrColIndA); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
+		library_out(&items, internalDataInBytes, sizeof(*internalDataInBytes)); \
+		library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrcholBufferInfo(cusolverSpScsrcholBufferInfo, float)
+LIKE_cusolverSpScsrcholBufferInfo(cusolverSpDcsrcholBufferInfo, double)
+LIKE_cusolverSpScsrcholBufferInfo(cusolverSpCcsrcholBufferInfo, cuComplex)
+LIKE_cusolverSpScsrcholBufferInfo(cusolverSpZcsrcholBufferInfo, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverSpScsrcholFactor(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholFactor(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_int(&items, (uint32_t)nnzA); \
+		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
+		library_put_device(&items, csrValA); \
+		library_put_device(&items, csrRowPtrA); \
+		library_put_device(&items, csrColIndA); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
+		library_put_device(&items, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrcholFactor(cusolverSpScsrcholFactor, float)
+LIKE_cusolverSpScsrcholFactor(cusolverSpDcsrcholFactor, double)
+LIKE_cusolverSpScsrcholFactor(cusolverSpCcsrcholFactor, cuComplex)
+LIKE_cusolverSpScsrcholFactor(cusolverSpZcsrcholFactor, cuDoubleComplex)
+
+/* call */
+#define LIKE_cusolverSpScsrcholZeroPivot(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, \
+			float tol, int *position) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
+		library_put_float(&items, tol); \
+		library_out(&items, position, sizeof(*position)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrcholZeroPivot(cusolverSpScsrcholZeroPivot)
+
+/* call */
+#define LIKE_cusolverSpDcsrcholZeroPivot(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, \
+			double tol, int *position) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
+		library_put_double(&items, tol); \
+		library_out(&items, position, sizeof(*position)); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpDcsrcholZeroPivot)
+LIKE_cusolverSpScsrcholZeroPivot(cusolverSpCcsrcholZeroPivot)
+LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpZcsrcholZeroPivot)
+
+/* learned */
+#define LIKE_cusolverSpScsrcholSolve(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholSolve(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_int(&items, (uint32_t)n); \
+		library_put_device(&items, b); \
+		library_put_device(&items, x); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
+		library_put_device(&items, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrcholSolve(cusolverSpScsrcholSolve, float)
+LIKE_cusolverSpScsrcholSolve(cusolverSpDcsrcholSolve, double)
+LIKE_cusolverSpScsrcholSolve(cusolverSpCcsrcholSolve, cuComplex)
+LIKE_cusolverSpScsrcholSolve(cusolverSpZcsrcholSolve, cuDoubleComplex)
+
+/* learned */
+#define LIKE_cusolverSpScsrcholDiag(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholDiag(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
+		library_put_device(&items, diag); \
+		return library_send(&items); \
+	}
+LIKE_cusolverSpScsrcholDiag(cusolverSpScsrcholDiag, float)
+LIKE_cusolverSpScsrcholDiag(cusolverSpDcsrcholDiag, double)
+LIKE_cusolverSpScsrcholDiag(cusolverSpCcsrcholDiag, float)
+LIKE_cusolverSpScsrcholDiag(cusolverSpZcsrcholDiag, double)
+
+/* call 3135 */
+STUB_EXPORT cusolverStatus_t cusolverRfCreate(cusolverRfHandle_t *handle)
+{
+	struct library_call call;
+	struct wire_cusolverRfCreate body = {
+		.major = VCUDA_ABI,
+	};
+
+	vcuda_library_begin(&call, &cusolverRfHandle_front, CALL_cusolverRfCreate, NULL,
+		&body.state);
+	return vcuda_library_create(&call, OP_cusolverRfCreate, &body, sizeof(body),
+		"cusolverRfCreate", false, (void **)handle);
+}
+
+/* post 3136 */
+STUB_EXPORT cusolverStatus_t cusolverRfDestroy(cusolverRfHandle_t handle)
+{
+	struct library_call call;
+	struct wire_cusolverRfDestroy body = {0};
+
+	vcuda_library_begin(&call, &cusolverRfHandle_front, CALL_cusolverRfDestroy, handle,
+		&body.state);
+	return vcuda_library_destroy(&call, OP_cusolverRfDestroy, &body, sizeof(body));
+}
+
+/* call 3137 */
+STUB_EXPORT cusolverStatus_t cusolverRfGetMatrixFormat(cusolverRfHandle_t handle,
+		cusolverRfMatrixFormat_t *format, cusolverRfUnitDiagonal_t *diag)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetMatrixFormat,
+		OP_cusolverRfGetMatrixFormat, LIBRARY_CALL, handle);
+	library_out(&items, format, sizeof(*format));
+	library_out(&items, diag, sizeof(*diag));
+	return library_send(&items);
+}
+
+/* learned 3138 */
+STUB_EXPORT cusolverStatus_t cusolverRfSetMatrixFormat(cusolverRfHandle_t handle,
+		cusolverRfMatrixFormat_t format, cusolverRfUnitDiagonal_t diag)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetMatrixFormat,
+		OP_cusolverRfSetMatrixFormat, LIBRARY_LEARNED, handle);
+	library_put_int(&items, (uint32_t)format);
+	library_put_int(&items, (uint32_t)diag);
+	return library_send(&items);
+}
+
+/* learned 3139 */
+STUB_EXPORT cusolverStatus_t cusolverRfSetNumericProperties(cusolverRfHandle_t handle,
+		double zero, double boost)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetNumericProperties,
+		OP_cusolverRfSetNumericProperties, LIBRARY_LEARNED, handle);
+	library_put_double(&items, zero);
+	library_put_double(&items, boost);
+	return library_send(&items);
+}
+
+/* call 3140 */
+STUB_EXPORT cusolverStatus_t cusolverRfGetNumericProperties(cusolverRfHandle_t handle,
+		double *zero, double *boost)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetNumericProperties,
+		OP_cusolverRfGetNumericProperties, LIBRARY_CALL, handle);
+	library_out(&items, zero, sizeof(*zero));
+	library_out(&items, boost, sizeof(*boost));
+	return library_send(&items);
+}
+
+/* call 3141 */
+STUB_EXPORT cusolverStatus_t cusolverRfGetNumericBoostReport(cusolverRfHandle_t handle,
+		cusolverRfNumericBoostReport_t *report)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetNumericBoostReport,
+		OP_cusolverRfGetNumericBoostReport, LIBRARY_CALL, handle);
+	library_out(&items, report, sizeof(*report));
+	return library_send(&items);
+}
+
+/* learned 3142 */
+STUB_EXPORT cusolverStatus_t cusolverRfSetAlgs(cusolverRfHandle_t handle,
+		cusolverRfFactorization_t factAlg, cusolverRfTriangularSolve_t solveAlg)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetAlgs,
+		OP_cusolverRfSetAlgs, LIBRARY_LEARNED, handle);
+	library_put_int(&items, (uint32_t)factAlg);
+	library_put_int(&items, (uint32_t)solveAlg);
+	return library_send(&items);
+}
+
+/* call 3143 */
+STUB_EXPORT cusolverStatus_t cusolverRfGetAlgs(cusolverRfHandle_t handle,
+		cusolverRfFactorization_t *factAlg, cusolverRfTriangularSolve_t *solveAlg)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetAlgs,
+		OP_cusolverRfGetAlgs, LIBRARY_CALL, handle);
+	library_out(&items, factAlg, sizeof(*factAlg));
+	library_out(&items, solveAlg, sizeof(*solveAlg));
+	return library_send(&items);
+}
+
+/* call 3144 */
+STUB_EXPORT cusolverStatus_t cusolverRfGetResetValuesFastMode(cusolverRfHandle_t handle,
+		cusolverRfResetValuesFastMode_t *fastMode)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetResetValuesFastMode,
+		OP_cusolverRfGetResetValuesFastMode, LIBRARY_CALL, handle);
+	library_out(&items, fastMode, sizeof(*fastMode));
+	return library_send(&items);
+}
+
+/* learned 3145 */
+STUB_EXPORT cusolverStatus_t cusolverRfSetResetValuesFastMode(cusolverRfHandle_t handle,
+		cusolverRfResetValuesFastMode_t fastMode)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetResetValuesFastMode,
+		OP_cusolverRfSetResetValuesFastMode, LIBRARY_LEARNED, handle);
+	library_put_int(&items, (uint32_t)fastMode);
+	return library_send(&items);
+}
+STUB(library, cusolverStatus_t, cusolverRfSetupHost, hand_cusolverRfSetupHost, (int n, int nnzA,
+	int *h_csrRowPtrA, int *h_csrColIndA, double *h_csrValA, int nnzL, int *h_csrRowPtrL,
+	int *h_csrColIndL, double *h_csrValL, int nnzU, int *h_csrRowPtrU, int *h_csrColIndU,
+	double *h_csrValU, int *h_P, int *h_Q, cusolverRfHandle_t handle), (n, nnzA,
+	h_csrRowPtrA, h_csrColIndA, h_csrValA, nnzL, h_csrRowPtrL, h_csrColIndL, h_csrValL,
+	nnzU, h_csrRowPtrU, h_csrColIndU, h_csrValU, h_P, h_Q, handle))
+STUB(library, cusolverStatus_t, cusolverRfSetupDevice, hand_cusolverRfSetupDevice, (int n,
+	int nnzA, int *csrRowPtrA, int *csrColIndA, double *csrValA, int nnzL, int *csrRowPtrL,
+	int *csrColIndL, double *csrValL, int nnzU, int *csrRowPtrU, int *csrColIndU,
+	double *csrValU, int *P, int *Q, cusolverRfHandle_t handle), (n, nnzA, csrRowPtrA,
+	csrColIndA, csrValA, nnzL, csrRowPtrL, csrColIndL, csrValL, nnzU, csrRowPtrU,
+	csrColIndU, csrValU, P, Q, handle))
+
+/* learned 3147 */
+STUB_EXPORT cusolverStatus_t cusolverRfResetValues(int n, int nnzA, int *csrRowPtrA,
+		int *csrColIndA, double *csrValA, int *P, int *Q, cusolverRfHandle_t handle)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfResetValues,
+		OP_cusolverRfResetValues, LIBRARY_LEARNED, handle);
+	library_put_int(&items, (uint32_t)n);
+	library_put_int(&items, (uint32_t)nnzA);
+	library_put_device(&items, csrRowPtrA);
+	library_put_device(&items, csrColIndA);
+	library_put_device(&items, csrValA);
+	library_put_device(&items, P);
+	library_put_device(&items, Q);
+	return library_send(&items);
+}
+
+/* call */
+#define LIKE_cusolverRfAnalyze(name) \
+	STUB_EXPORT cusolverStatus_t name(cusolverRfHandle_t handle) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusolverRfHandle_front, CALL_##name, OP_##name, \
+				LIBRARY_CALL, handle); \
+		return library_send(&items); \
+	}
+LIKE_cusolverRfAnalyze(cusolverRfAnalyze)
+LIKE_cusolverRfAnalyze(cusolverRfRefactor)
+STUB(library, cusolverStatus_t, cusolverRfExtractBundledFactorsHost,
+	hand_cusolverRfExtractBundledFactorsHost, (cusolverRfHandle_t handle, int *h_nnzM,
+	int **h_Mp, int **h_Mi, double **h_Mx), (handle, h_nnzM, h_Mp, h_Mi, h_Mx))
+STUB(library, cusolverStatus_t, cusolverRfExtractSplitFactorsHost,
+	hand_cusolverRfExtractSplitFactorsHost, (cusolverRfHandle_t handle, int *h_nnzL,
+	int **h_csrRowPtrL, int **h_csrColIndL, double **h_csrValL, int *h_nnzU,
+	int **h_csrRowPtrU, int **h_csrColIndU, double **h_csrValU), (handle, h_nnzL,
+	h_csrRowPtrL, h_csrColIndL, h_csrValL, h_nnzU, h_csrRowPtrU, h_csrColIndU, h_csrValU))
+
+/* learned 3150 */
+STUB_EXPORT cusolverStatus_t cusolverRfSolve(cusolverRfHandle_t handle, int *P, int *Q,
+		int nrhs, double *Temp, int ldt, double *XF, int ldxf)
+{
+	struct library_items items;
+
+	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSolve, OP_cusolverRfSolve,
+		LIBRARY_LEARNED, handle);
+	library_put_device(&items, P);
+	library_put_device(&items, Q);
+	library_put_int(&items, (uint32_t)nrhs);
+	library_put_device(&items, Temp);
+	library_put_int(&items, (uint32_t)ldt);
+	library_put_device(&items, XF);
+	library_put_int(&items, (uint32_t)ldxf);
+	return library_send(&items);
+}
+
 #define cusolver_refused(call, name, why) front_refused(&cusolver_front, call, name, why)
 
 #define WHY "emulation of wide floats is not served: the default mode computes in the " \
@@ -4004,101 +4820,14 @@ REFUSED(cusolver, cusolverStatus_t, cusolverDnZungtrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverDnZunmqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverDnZunmtrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverIidentityHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverXcsrqr_dump)
-REFUSED(cusolver, cusolverStatus_t, pegasusCcsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusCcsrmvHost)
-REFUSED(cusolver, cusolverStatus_t, pegasusDcsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusDcsrmvHost)
-REFUSED(cusolver, cusolverStatus_t, pegasusScsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusScsrmvHost)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcoo2csr)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcooStableSortByRow)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcooStableSort_bufferSizeExt)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcsr2coo)
-REFUSED(cusolver, cusolverStatus_t, pegasusZcsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusZcsrmvHost)
-#undef WHY
-
-#define WHY "refactorization (cusolverRf) is not served"
-REFUSED(cusolver, cusolverStatus_t, cusolverRfAccessBundledFactorsDevice)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfAnalyze)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchAnalyze)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchRefactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchResetValues)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfCreate)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfDestroy)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfExtractBundledFactorsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfExtractSplitFactorsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfGetAlgs)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfGetMatrixFormat)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfGetNumericBoostReport)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfGetNumericProperties)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfGetResetValuesFastMode)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfRefactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfResetValues)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSetAlgs)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSetMatrixFormat)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSetNumericProperties)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSetResetValuesFastMode)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSetupDevice)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSetupHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverRfSetupM)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSolve)
-#undef WHY
-
-#define WHY "the sparse part (cusolverSp) is not served"
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholDiag)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigvsi)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigvsiHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvchol)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvcholHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvqr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluBufferInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrBufferInfoBatched)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSetup)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrsvBatched)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrzfdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreate)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrcholInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrcholInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrluInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrqrInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrqrInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateGluInfo)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateSnluInfo)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCsnluBuffersize)
@@ -4107,54 +4836,12 @@ REFUSED(cusolver, cusolverStatus_t, cusolverSpCsnluSolve)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCsymgthr)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCsymgthrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholDiag)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigvsi)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigvsiHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvchol)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvcholHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvqr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluBufferInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrBufferInfoBatched)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSetup)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrsvBatched)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrzfdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroy)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrcholInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrcholInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrluInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrqrInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrqrInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyGluInfo)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroySnluInfo)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluAnalysis)
@@ -4172,7 +4859,6 @@ REFUSED(cusolver, cusolverStatus_t, cusolverSpDsnluFactor)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDsnluSolve)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDsymgthr)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDsymgthrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpGetStream)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrBufferInfo)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrFactor)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrSetup)
@@ -4188,49 +4874,12 @@ REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrSolveRefine)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrZeroPivot)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrrcond)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholDiag)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigvsi)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigvsiHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvchol)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvcholHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvqr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluBufferInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrBufferInfoBatched)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSetup)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrsvBatched)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrzfdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpSetStream)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpSsnluBuffersize)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpSsnluFactor)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpSsnluSolve)
@@ -4238,28 +4887,14 @@ REFUSED(cusolver, cusolverStatus_t, cusolverSpSsymgthr)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpSsymgthrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsr2cscHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsr2csc_bufferSizeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrcholAnalysis)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrcholAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrissymHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluAnalysisHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluConfigHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluNnzHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluNnzMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrmetisndHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrnsepHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrpermHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrperm_bufferSizeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrAnalysis)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrAnalysisBatched)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrAnalysisHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrConfigInfo)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsubmHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsubmNnzHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymamdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymmdqHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsympermHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymperm_bufferSizeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymrcmHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXgluZeroPivot)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluAnalysis)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluFlops)
@@ -4267,51 +4902,147 @@ REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluReport)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluResizeSupernodeBy)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluSetReorder)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholDiag)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigvsi)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigvsiHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvchol)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvcholHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvqr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluBufferInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrBufferInfoBatched)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSetup)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrZeroPivotHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrsvBatched)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrzfdHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZsnluBuffersize)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZsnluFactor)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZsnluSolve)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZsymgthr)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZsymgthrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverXcsrqr_dump)
+REFUSED(cusolver, cusolverStatus_t, pegasusCcsr2dense)
+REFUSED(cusolver, cusolverStatus_t, pegasusCcsrmvHost)
+REFUSED(cusolver, cusolverStatus_t, pegasusDcsr2dense)
+REFUSED(cusolver, cusolverStatus_t, pegasusDcsrmvHost)
+REFUSED(cusolver, cusolverStatus_t, pegasusScsr2dense)
+REFUSED(cusolver, cusolverStatus_t, pegasusScsrmvHost)
+REFUSED(cusolver, cusolverStatus_t, pegasusXcoo2csr)
+REFUSED(cusolver, cusolverStatus_t, pegasusXcooStableSortByRow)
+REFUSED(cusolver, cusolverStatus_t, pegasusXcooStableSort_bufferSizeExt)
+REFUSED(cusolver, cusolverStatus_t, pegasusXcsr2coo)
+REFUSED(cusolver, cusolverStatus_t, pegasusZcsr2dense)
+REFUSED(cusolver, cusolverStatus_t, pegasusZcsrmvHost)
+#undef WHY
+
+#define WHY "only the forms on the device are served"
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrissymHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvluHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvluHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvluHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvluHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvcholHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvcholHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvcholHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvcholHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsqvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsqvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsqvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsqvqrHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigvsiHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigvsiHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigvsiHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigvsiHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigsHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigsHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigsHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigsHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymrcmHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymmdqHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymamdHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrmetisndHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrzfdHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrzfdHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrzfdHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrzfdHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrperm_bufferSizeHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrpermHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrluInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrluInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluAnalysisHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluNnzHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrqrInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrqrInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrAnalysisHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSetupHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSetupHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSetupHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSetupHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrcholInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrcholInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrcholAnalysisHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholBufferInfoHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholFactorHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholZeroPivotHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholSolveHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholSolveHost)
+#undef WHY
+
+#define WHY "the factors are memory of the library's own: " \
+	"cusolverRfExtractBundledFactorsHost copies them"
+REFUSED(cusolver, cusolverStatus_t, cusolverRfAccessBundledFactorsDevice)
+#undef WHY
+
+#define WHY "a batch is set up from arrays of the host only, which is not served: set " \
+	"each matrix up by itself"
+REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchSetupHost)
+REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchResetValues)
+REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchAnalyze)
+REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchRefactor)
+REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchSolve)
+REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchZeroPivot)
 #undef WHY

@@ -219,12 +219,13 @@ def fft(description, cache):
 
 
 def solver(description, cache):
-    """Differences between cusolver.api and cusolverDn.h: all that the libraries export is described, and all
-    that the header declares as it does."""
+    """Differences between cusolver.api with cusolver_sparse.api and NVIDIA's headers: all that the libraries
+    export is described, and all that the headers declare as they do."""
     out = []
     for major in (11, 12):
         folder = os.path.join(cache, f"cusolver-{major}")
-        text = "".join(header.raw(os.path.join(folder, f)) for f in ("cusolver_common.h", "cusolverDn.h"))
+        text = "".join(header.raw(os.path.join(folder, f)) for f in ("cusolver_common.h", "cusolverDn.h", "cusolverSp.h",
+                                                               "cusolverSp_LOWLEVEL_PREVIEW.h", "cusolverRf.h"))
         text = re.sub(r"\bCUSOLVERAPI\b|\bCUSOLVER_DEPRECATED_?(\([^)]*\))?", " ", text)
         theirs = header.prototypes(text, "cusolver")
         with open(os.path.join(folder, "names"), encoding="utf-8") as file:
@@ -232,7 +233,7 @@ def solver(description, cache):
         ours = {e.name: e for e in description.of("cusolver") if major in api.abis(e)}
         out += names(set(ours), exported, f"libcusolver.so.{major}")
         out += prototypes({n: e for n, e in ours.items() if n in theirs and not e.has("opaque")},
-                          theirs, f"cusolverDn.h {major}")
+                          theirs, f"cuSOLVER's headers {major}")
     return out
 
 
@@ -275,7 +276,7 @@ def libraries(description, cache):
             [os.path.join(generate.HERE, "libraries", "cufft.h")],
             {f"cufft.h {major}": [os.path.join(cache, f"cufft-{major}", "cufft.h")]
              for major in (11, 12)}),
-        "cusolver.api against cusolverDn.h and libcusolver": lambda: solver(description, cache),
+        "cusolver.api against cuSOLVER's headers and libcusolver": lambda: solver(description, cache),
         "cusolver.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "cusolver.h")],
             {f"cusolver_common.h {major}": [os.path.join(cache, f"cusolver-{major}", "cusolver_common.h")]

@@ -75,24 +75,37 @@ static void put_object(struct library_items *items, const void *object, uint32_t
 		*at = number;
 }
 
-void cusolver_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind)
+/* The content of an object of ours, or of cuSPARSE's front. */
+static bool content_of(
+	const void *descriptor, enum cusolver_item kind, union cusolver_content *content)
 {
 	const struct object *o;
+
+	if (kind == CUSOLVER_ITEM_MATRIX)
+		return cusolver_matrix_of(descriptor, &content->matrix);
+	o = find((void *)(uintptr_t)descriptor, kind);
+	if (o)
+		*content = o->content;
+	return o;
+}
+
+void cusolver_put_descriptor(struct library_items *items, const void *descriptor, uint32_t kind)
+{
 	uint32_t bytes = cusolver_content_bytes(kind);
+	union cusolver_content content;
 	void *to;
 
 	if (cusolver_object_kind(kind)) {
 		put_object(items, descriptor, kind);
 		return;
 	}
-	o = find((void *)(uintptr_t)descriptor, (enum cusolver_item)kind);
-	if (!o) {
+	if (!content_of(descriptor, (enum cusolver_item)kind, &content)) {
 		library_fault(items, lacks(kind), "");
 		return;
 	}
 	to = library_put_content(items, kind, bytes / 4);
 	if (to)
-		memcpy(to, &o->content, bytes);
+		memcpy(to, &content, bytes);
 }
 
 cusolverStatus_t hand_cusolverDnCreateParams(cusolverDnParams_t *params)

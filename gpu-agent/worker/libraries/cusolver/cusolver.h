@@ -14,4 +14,10 @@
  * is good until the next frame. */
 void *cusolver_get_descriptor(struct library_frame *f, uint32_t kind);
 
+/* cuSPARSE's descriptor of a matrix, as the library takes it; cuSOLVER's status. What *to has
+ * is the caller's, in any case. */
+int cusolver_matrix_make(
+	const struct cusolver_library *l, const struct cusolver_matrix *m, void **to);
+void cusolver_matrix_drop(const struct cusolver_library *l, void *descriptor);
+
 #endif

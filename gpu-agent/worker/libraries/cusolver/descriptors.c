@@ -37,6 +37,8 @@ static void drop(struct made *m)
 {
 	if (m->library && m->kind == CUSOLVER_ITEM_PARAMS)
 		m->library->cusolverDnDestroyParams(m->object);
+	else if (m->library && m->kind == CUSOLVER_ITEM_MATRIX)
+		cusolver_matrix_drop(m->library, m->object);
 	else if (m->library && m->kind == CUSOLVER_ITEM_REFINEMENT)
 		m->library->cusolverDnIRSParamsDestroy(m->object);
 	else if (m->library && m->kind == CUSOLVER_ITEM_SYEVJ)
@@ -106,6 +108,14 @@ static int make_refinement(const struct cusolver_library *l, struct made *m)
 	return set_refinement(l, params, &m->content.refinement);
 }
 
+static int make_matrix(const struct cusolver_library *l, struct made *m)
+{
+	int status = cusolver_matrix_make(l, &m->content.matrix, &m->object);
+
+	m->library = l;
+	return status;
+}
+
 /* The two kinds differ in the names of their functions. */
 #define MAKE(NAME, KIND, TYPE)                                                                 \
 	static int make_##KIND(const struct cusolver_library *l, struct made *m)               \
@@ -160,6 +170,7 @@ static struct made *make(
 	m->content = *content;
 	status = kind == CUSOLVER_ITEM_PARAMS	    ? make_params(l, m)
 		 : kind == CUSOLVER_ITEM_REFINEMENT ? make_refinement(l, m)
+		 : kind == CUSOLVER_ITEM_MATRIX	    ? make_matrix(l, m)
 		 : kind == CUSOLVER_ITEM_SYEVJ	    ? make_syevj(l, m)
 						    : make_gesvdj(l, m);
 	if (!status)
