@@ -965,6 +965,23 @@ cusolverStatus_t cusolverSpCreate(cusolverSpHandle_t *handle);
 cusolverStatus_t cusolverSpDestroy(cusolverSpHandle_t handle);
 cusolverStatus_t cusolverSpSetStream(cusolverSpHandle_t handle, cudaStream_t streamId);
 cusolverStatus_t cusolverSpGetStream(cusolverSpHandle_t handle, cudaStream_t *streamId);
+cusolverStatus_t cusolverSpXcsrissymHost(cusolverSpHandle_t handle, int m, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrEndPtrA,
+		const int *csrColIndA, int *issym);
+#define PROTOTYPE_cusolverSpScsrlsvluHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, const TYPE *b, \
+			float tol, int reorder, TYPE *x, int *singularity)
+PROTOTYPE_cusolverSpScsrlsvluHost(cusolverSpScsrlsvluHost, float);
+#define PROTOTYPE_cusolverSpDcsrlsvluHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, const TYPE *b, \
+			double tol, int reorder, TYPE *x, int *singularity)
+PROTOTYPE_cusolverSpDcsrlsvluHost(cusolverSpDcsrlsvluHost, double);
+PROTOTYPE_cusolverSpScsrlsvluHost(cusolverSpCcsrlsvluHost, cuComplex);
+PROTOTYPE_cusolverSpDcsrlsvluHost(cusolverSpZcsrlsvluHost, cuDoubleComplex);
 #define PROTOTYPE_cusolverSpScsrlsvqr(name, TYPE) \
 	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int nnz, \
 			const cusparseMatDescr_t descrA, const TYPE *csrVal, \
@@ -979,10 +996,45 @@ PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float);
 PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvqr, double);
 PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvqr, cuComplex);
 PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvqr, cuDoubleComplex);
+#define PROTOTYPE_cusolverSpScsrlsvqrHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int nnz, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, const TYPE *b, \
+			float tol, int reorder, TYPE *x, int *singularity)
+PROTOTYPE_cusolverSpScsrlsvqrHost(cusolverSpScsrlsvqrHost, float);
+#define PROTOTYPE_cusolverSpDcsrlsvqrHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int nnz, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, const TYPE *b, \
+			double tol, int reorder, TYPE *x, int *singularity)
+PROTOTYPE_cusolverSpDcsrlsvqrHost(cusolverSpDcsrlsvqrHost, double);
+PROTOTYPE_cusolverSpScsrlsvqrHost(cusolverSpCcsrlsvqrHost, cuComplex);
+PROTOTYPE_cusolverSpDcsrlsvqrHost(cusolverSpZcsrlsvqrHost, cuDoubleComplex);
+PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpScsrlsvcholHost, float);
+PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvcholHost, double);
+PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvcholHost, cuComplex);
+PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvcholHost, cuDoubleComplex);
 PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpScsrlsvchol, float);
 PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvchol, double);
 PROTOTYPE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvchol, cuComplex);
 PROTOTYPE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvchol, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, float mu0, const float *x0, int maxite, float tol,
+		float *mu, float *x);
+cusolverStatus_t cusolverSpDcsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, double mu0, const double *x0, int maxite, double tol,
+		double *mu, double *x);
+cusolverStatus_t cusolverSpCcsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
+		const cuComplex *x0, int maxite, float tol, cuComplex *mu, cuComplex *x);
+cusolverStatus_t cusolverSpZcsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu0,
+		const cuDoubleComplex *x0, int maxite, double tol, cuDoubleComplex *mu,
+		cuDoubleComplex *x);
 cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
 		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
 		const int *csrColIndA, float mu0, const float *x0, int maxite, float eps,
@@ -1000,6 +1052,30 @@ cusolverStatus_t cusolverSpZcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
 		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu0,
 		const cuDoubleComplex *x0, int maxite, double eps, cuDoubleComplex *mu,
 		cuDoubleComplex *x);
+#define PROTOTYPE_cusolverSpXcsrsymrcmHost(name) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const int *csrRowPtrA, \
+			const int *csrColIndA, int *p)
+PROTOTYPE_cusolverSpXcsrsymrcmHost(cusolverSpXcsrsymrcmHost);
+PROTOTYPE_cusolverSpXcsrsymrcmHost(cusolverSpXcsrsymmdqHost);
+PROTOTYPE_cusolverSpXcsrsymrcmHost(cusolverSpXcsrsymamdHost);
+cusolverStatus_t cusolverSpXcsrmetisndHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		const int64_t *options, int *p);
+#define PROTOTYPE_cusolverSpScsrzfdHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnz, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, int *P, int *numnz)
+PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpScsrzfdHost, float);
+PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpDcsrzfdHost, double);
+PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpCcsrzfdHost, cuComplex);
+PROTOTYPE_cusolverSpScsrzfdHost(cusolverSpZcsrzfdHost, cuDoubleComplex);
+cusolverStatus_t cusolverSpXcsrperm_bufferSizeHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
+		const int *csrColIndA, const int *p, const int *q, size_t *bufferSizeInBytes);
+cusolverStatus_t cusolverSpXcsrpermHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, int *csrRowPtrA, int *csrColIndA, const int *p,
+		const int *q, int *map, void *pBuffer);
 cusolverStatus_t cusolverSpCreateCsrqrInfo(csrqrInfo_t *info);
 cusolverStatus_t cusolverSpDestroyCsrqrInfo(csrqrInfo_t info);
 cusolverStatus_t cusolverSpXcsrqrAnalysisBatched(cusolverSpHandle_t handle, int m, int n,

@@ -53,6 +53,74 @@ cusolverStatus_t hand_cusolverDnCreateParams(cusolverDnParams_t *params);
 cusolverStatus_t hand_cusolverDnDestroyParams(cusolverDnParams_t params);
 cusolverStatus_t hand_cusolverDnSetAdvOptions(cusolverDnParams_t params,
 		cusolverDnFunction_t function, cusolverAlgMode_t algo);
+cusolverStatus_t hand_cusolverSpXcsrissymHost(cusolverSpHandle_t handle, int m, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrEndPtrA,
+		const int *csrColIndA, int *issym);
+cusolverStatus_t hand_cusolverSpScsrlsvluHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, const float *b, float tol, int reorder, float *x,
+		int *singularity);
+cusolverStatus_t hand_cusolverSpDcsrlsvluHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, const double *b, double tol, int reorder, double *x,
+		int *singularity);
+cusolverStatus_t hand_cusolverSpCcsrlsvluHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, const cuComplex *b, float tol,
+		int reorder, cuComplex *x, int *singularity);
+cusolverStatus_t hand_cusolverSpZcsrlsvluHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, const cuDoubleComplex *b,
+		double tol, int reorder, cuDoubleComplex *x, int *singularity);
+cusolverStatus_t hand_cusolverSpScsrlsvqrHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, const float *b, float tol, int reorder, float *x,
+		int *singularity);
+cusolverStatus_t hand_cusolverSpDcsrlsvqrHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, const double *b, double tol, int reorder, double *x,
+		int *singularity);
+cusolverStatus_t hand_cusolverSpCcsrlsvqrHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, const cuComplex *b, float tol,
+		int reorder, cuComplex *x, int *singularity);
+cusolverStatus_t hand_cusolverSpZcsrlsvqrHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, const cuDoubleComplex *b,
+		double tol, int reorder, cuDoubleComplex *x, int *singularity);
+cusolverStatus_t hand_cusolverSpScsrlsvcholHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const float *csrVal, const int *csrRowPtr,
+		const int *csrColInd, const float *b, float tol, int reorder, float *x,
+		int *singularity);
+cusolverStatus_t hand_cusolverSpDcsrlsvcholHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const double *csrVal, const int *csrRowPtr,
+		const int *csrColInd, const double *b, double tol, int reorder, double *x,
+		int *singularity);
+cusolverStatus_t hand_cusolverSpCcsrlsvcholHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuComplex *csrVal, const int *csrRowPtr,
+		const int *csrColInd, const cuComplex *b, float tol, int reorder, cuComplex *x,
+		int *singularity);
+cusolverStatus_t hand_cusolverSpZcsrlsvcholHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrVal,
+		const int *csrRowPtr, const int *csrColInd, const cuDoubleComplex *b,
+		double tol, int reorder, cuDoubleComplex *x, int *singularity);
+cusolverStatus_t hand_cusolverSpScsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, float mu0, const float *x0, int maxite, float tol,
+		float *mu, float *x);
+cusolverStatus_t hand_cusolverSpDcsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, double mu0, const double *x0, int maxite, double tol,
+		double *mu, double *x);
+cusolverStatus_t hand_cusolverSpCcsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
+		const cuComplex *x0, int maxite, float tol, cuComplex *mu, cuComplex *x);
+cusolverStatus_t hand_cusolverSpZcsreigvsiHost(cusolverSpHandle_t handle, int m, int nnz,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu0,
+		const cuDoubleComplex *x0, int maxite, double tol, cuDoubleComplex *mu,
+		cuDoubleComplex *x);
 cusolverStatus_t hand_cusolverSpCcsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
 		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
@@ -62,6 +130,36 @@ cusolverStatus_t hand_cusolverSpZcsreigvsi(cusolverSpHandle_t handle, int m, int
 		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu0,
 		const cuDoubleComplex *x0, int maxite, double eps, cuDoubleComplex *mu,
 		cuDoubleComplex *x);
+cusolverStatus_t hand_cusolverSpXcsrsymrcmHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		int *p);
+cusolverStatus_t hand_cusolverSpXcsrsymmdqHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		int *p);
+cusolverStatus_t hand_cusolverSpXcsrsymamdHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		int *p);
+cusolverStatus_t hand_cusolverSpXcsrmetisndHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		const int64_t *options, int *p);
+cusolverStatus_t hand_cusolverSpScsrzfdHost(cusolverSpHandle_t handle, int n, int nnz,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, int *P, int *numnz);
+cusolverStatus_t hand_cusolverSpDcsrzfdHost(cusolverSpHandle_t handle, int n, int nnz,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, int *P, int *numnz);
+cusolverStatus_t hand_cusolverSpCcsrzfdHost(cusolverSpHandle_t handle, int n, int nnz,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, int *P, int *numnz);
+cusolverStatus_t hand_cusolverSpZcsrzfdHost(cusolverSpHandle_t handle, int n, int nnz,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, int *P, int *numnz);
+cusolverStatus_t hand_cusolverSpXcsrperm_bufferSizeHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
+		const int *csrColIndA, const int *p, const int *q, size_t *bufferSizeInBytes);
+cusolverStatus_t hand_cusolverSpXcsrpermHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, int *csrRowPtrA, int *csrColIndA, const int *p,
+		const int *q, int *map, void *pBuffer);
 cusolverStatus_t hand_cusolverSpCcsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu, csrqrInfo_t info);

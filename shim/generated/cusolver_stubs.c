@@ -3763,6 +3763,31 @@ STUB_EXPORT cusolverStatus_t cusolverSpGetStream(cusolverSpHandle_t handle,
 	return vcuda_library_stream_get(&cusolverSpHandle_front, CALL_cusolverSpGetStream,
 		handle, streamId);
 }
+STUB(library, cusolverStatus_t, cusolverSpXcsrissymHost, hand_cusolverSpXcsrissymHost,
+	(cusolverSpHandle_t handle, int m, int nnzA, const cusparseMatDescr_t descrA,
+	const int *csrRowPtrA, const int *csrEndPtrA, const int *csrColIndA, int *issym),
+	(handle, m, nnzA, descrA, csrRowPtrA, csrEndPtrA, csrColIndA, issym))
+STUB(library, cusolverStatus_t, cusolverSpScsrlsvluHost, hand_cusolverSpScsrlsvluHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const float *csrValA, const int *csrRowPtrA, const int *csrColIndA, const float *b,
+	float tol, int reorder, float *x, int *singularity), (handle, n, nnzA, descrA, csrValA,
+	csrRowPtrA, csrColIndA, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpDcsrlsvluHost, hand_cusolverSpDcsrlsvluHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const double *csrValA, const int *csrRowPtrA, const int *csrColIndA, const double *b,
+	double tol, int reorder, double *x, int *singularity), (handle, n, nnzA, descrA,
+	csrValA, csrRowPtrA, csrColIndA, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpCcsrlsvluHost, hand_cusolverSpCcsrlsvluHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	const cuComplex *b, float tol, int reorder, cuComplex *x, int *singularity), (handle, n,
+	nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpZcsrlsvluHost, hand_cusolverSpZcsrlsvluHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	const cuDoubleComplex *b, double tol, int reorder, cuDoubleComplex *x,
+	int *singularity), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, b, tol,
+	reorder, x, singularity))
 
 /* call */
 #define LIKE_cusolverSpScsrlsvqr(name, TYPE) \
@@ -3811,10 +3836,73 @@ LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float)
 LIKE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvqr, double)
 LIKE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvqr, cuComplex)
 LIKE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvqr, cuDoubleComplex)
+STUB(library, cusolverStatus_t, cusolverSpScsrlsvqrHost, hand_cusolverSpScsrlsvqrHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const float *csrValA, const int *csrRowPtrA, const int *csrColIndA, const float *b,
+	float tol, int reorder, float *x, int *singularity), (handle, m, nnz, descrA, csrValA,
+	csrRowPtrA, csrColIndA, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpDcsrlsvqrHost, hand_cusolverSpDcsrlsvqrHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const double *csrValA, const int *csrRowPtrA, const int *csrColIndA, const double *b,
+	double tol, int reorder, double *x, int *singularity), (handle, m, nnz, descrA, csrValA,
+	csrRowPtrA, csrColIndA, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpCcsrlsvqrHost, hand_cusolverSpCcsrlsvqrHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	const cuComplex *b, float tol, int reorder, cuComplex *x, int *singularity), (handle, m,
+	nnz, descrA, csrValA, csrRowPtrA, csrColIndA, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpZcsrlsvqrHost, hand_cusolverSpZcsrlsvqrHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	const cuDoubleComplex *b, double tol, int reorder, cuDoubleComplex *x,
+	int *singularity), (handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, b, tol,
+	reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpScsrlsvcholHost, hand_cusolverSpScsrlsvcholHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const float *csrVal, const int *csrRowPtr, const int *csrColInd, const float *b,
+	float tol, int reorder, float *x, int *singularity), (handle, m, nnz, descrA, csrVal,
+	csrRowPtr, csrColInd, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpDcsrlsvcholHost, hand_cusolverSpDcsrlsvcholHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const double *csrVal, const int *csrRowPtr, const int *csrColInd, const double *b,
+	double tol, int reorder, double *x, int *singularity), (handle, m, nnz, descrA, csrVal,
+	csrRowPtr, csrColInd, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpCcsrlsvcholHost, hand_cusolverSpCcsrlsvcholHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuComplex *csrVal, const int *csrRowPtr, const int *csrColInd, const cuComplex *b,
+	float tol, int reorder, cuComplex *x, int *singularity), (handle, m, nnz, descrA,
+	csrVal, csrRowPtr, csrColInd, b, tol, reorder, x, singularity))
+STUB(library, cusolverStatus_t, cusolverSpZcsrlsvcholHost, hand_cusolverSpZcsrlsvcholHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrVal, const int *csrRowPtr, const int *csrColInd,
+	const cuDoubleComplex *b, double tol, int reorder, cuDoubleComplex *x,
+	int *singularity), (handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b, tol,
+	reorder, x, singularity))
 LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvchol, float)
 LIKE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvchol, double)
 LIKE_cusolverSpScsrlsvqr(cusolverSpCcsrlsvchol, cuComplex)
 LIKE_cusolverSpDcsrlsvqr(cusolverSpZcsrlsvchol, cuDoubleComplex)
+STUB(library, cusolverStatus_t, cusolverSpScsreigvsiHost, hand_cusolverSpScsreigvsiHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const float *csrValA, const int *csrRowPtrA, const int *csrColIndA, float mu0,
+	const float *x0, int maxite, float tol, float *mu, float *x), (handle, m, nnz, descrA,
+	csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite, tol, mu, x))
+STUB(library, cusolverStatus_t, cusolverSpDcsreigvsiHost, hand_cusolverSpDcsreigvsiHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const double *csrValA, const int *csrRowPtrA, const int *csrColIndA, double mu0,
+	const double *x0, int maxite, double tol, double *mu, double *x), (handle, m, nnz,
+	descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite, tol, mu, x))
+STUB(library, cusolverStatus_t, cusolverSpCcsreigvsiHost, hand_cusolverSpCcsreigvsiHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, cuComplex mu0,
+	const cuComplex *x0, int maxite, float tol, cuComplex *mu, cuComplex *x), (handle, m,
+	nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite, tol, mu, x))
+STUB(library, cusolverStatus_t, cusolverSpZcsreigvsiHost, hand_cusolverSpZcsreigvsiHost,
+	(cusolverSpHandle_t handle, int m, int nnz, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	cuDoubleComplex mu0, const cuDoubleComplex *x0, int maxite, double tol,
+	cuDoubleComplex *mu, cuDoubleComplex *x), (handle, m, nnz, descrA, csrValA, csrRowPtrA,
+	csrColIndA, mu0, x0, maxite, tol, mu, x))
 
 /* call 3076 */
 STUB_EXPORT cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int m, int nnz,
@@ -3876,6 +3964,47 @@ STUB(library, cusolverStatus_t, cusolverSpZcsreigvsi, hand_cusolverSpZcsreigvsi,
 	cuDoubleComplex mu0, const cuDoubleComplex *x0, int maxite, double eps,
 	cuDoubleComplex *mu, cuDoubleComplex *x), (handle, m, nnz, descrA, csrValA, csrRowPtrA,
 	csrColIndA, mu0, x0, maxite, eps, mu, x))
+STUB(library, cusolverStatus_t, cusolverSpXcsrsymrcmHost, hand_cusolverSpXcsrsymrcmHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const int *csrRowPtrA, const int *csrColIndA, int *p), (handle, n, nnzA, descrA,
+	csrRowPtrA, csrColIndA, p))
+STUB(library, cusolverStatus_t, cusolverSpXcsrsymmdqHost, hand_cusolverSpXcsrsymmdqHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const int *csrRowPtrA, const int *csrColIndA, int *p), (handle, n, nnzA, descrA,
+	csrRowPtrA, csrColIndA, p))
+STUB(library, cusolverStatus_t, cusolverSpXcsrsymamdHost, hand_cusolverSpXcsrsymamdHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const int *csrRowPtrA, const int *csrColIndA, int *p), (handle, n, nnzA, descrA,
+	csrRowPtrA, csrColIndA, p))
+STUB(library, cusolverStatus_t, cusolverSpXcsrmetisndHost, hand_cusolverSpXcsrmetisndHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const int *csrRowPtrA, const int *csrColIndA, const int64_t *options, int *p), (handle,
+	n, nnzA, descrA, csrRowPtrA, csrColIndA, options, p))
+STUB(library, cusolverStatus_t, cusolverSpScsrzfdHost, hand_cusolverSpScsrzfdHost,
+	(cusolverSpHandle_t handle, int n, int nnz, const cusparseMatDescr_t descrA,
+	const float *csrValA, const int *csrRowPtrA, const int *csrColIndA, int *P, int *numnz),
+	(handle, n, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, P, numnz))
+STUB(library, cusolverStatus_t, cusolverSpDcsrzfdHost, hand_cusolverSpDcsrzfdHost,
+	(cusolverSpHandle_t handle, int n, int nnz, const cusparseMatDescr_t descrA,
+	const double *csrValA, const int *csrRowPtrA, const int *csrColIndA, int *P,
+	int *numnz), (handle, n, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, P, numnz))
+STUB(library, cusolverStatus_t, cusolverSpCcsrzfdHost, hand_cusolverSpCcsrzfdHost,
+	(cusolverSpHandle_t handle, int n, int nnz, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, int *P,
+	int *numnz), (handle, n, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, P, numnz))
+STUB(library, cusolverStatus_t, cusolverSpZcsrzfdHost, hand_cusolverSpZcsrzfdHost,
+	(cusolverSpHandle_t handle, int n, int nnz, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, int *P,
+	int *numnz), (handle, n, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, P, numnz))
+STUB(library, cusolverStatus_t, cusolverSpXcsrperm_bufferSizeHost,
+	hand_cusolverSpXcsrperm_bufferSizeHost, (cusolverSpHandle_t handle, int m, int n,
+	int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+	const int *p, const int *q, size_t *bufferSizeInBytes), (handle, m, n, nnzA, descrA,
+	csrRowPtrA, csrColIndA, p, q, bufferSizeInBytes))
+STUB(library, cusolverStatus_t, cusolverSpXcsrpermHost, hand_cusolverSpXcsrpermHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	int *csrRowPtrA, int *csrColIndA, const int *p, const int *q, int *map, void *pBuffer),
+	(handle, m, n, nnzA, descrA, csrRowPtrA, csrColIndA, p, q, map, pBuffer))
 
 /* call 3080 */
 STUB_EXPORT cusolverStatus_t cusolverSpCreateCsrqrInfo(csrqrInfo_t *info)
@@ -4928,42 +5057,24 @@ REFUSED(cusolver, cusolverStatus_t, pegasusZcsr2dense)
 REFUSED(cusolver, cusolverStatus_t, pegasusZcsrmvHost)
 #undef WHY
 
-#define WHY "only the forms on the device are served"
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrissymHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvluHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsvcholHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsvcholHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsvcholHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsvcholHost)
+#define WHY "least squares with rank on the host: cusolverSp…csrqrsvBatched solves those " \
+	"of full rank on the device"
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsqvqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsqvqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsqvqrHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigvsiHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigvsiHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigvsiHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigvsiHost)
+#undef WHY
+
+#define WHY "the number of eigenvalues in a box, on the host: cusolverDnXgeev finds all " \
+	"of a dense matrix"
 REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigsHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigsHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigsHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymrcmHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymmdqHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymamdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrmetisndHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrzfdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrzfdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrzfdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrzfdHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrperm_bufferSizeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrpermHost)
+#undef WHY
+
+#define WHY "steps of LU on the host: cusolverSp…csrlsvluHost solves in one call, " \
+	"cusolverSp…csrqr… factors on the device"
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrluInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrluInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluAnalysisHost)
@@ -4988,6 +5099,10 @@ REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractHost)
+#undef WHY
+
+#define WHY "steps of a factorization on the host: take the same steps on the device, the" \
+	" name without Host"
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrqrInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrqrInfoHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrAnalysisHost)

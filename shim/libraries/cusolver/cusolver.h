@@ -20,6 +20,15 @@ bool cusolver_matrix_of(const void *descriptor, struct cusolver_matrix *matrix);
 void cusolver_put_descriptor(
 	struct library_items *items, const void *descriptor, uint32_t kind);
 
+/* Compressed rows on the host. */
+struct cusolver_pattern {
+	int m, n, entries, base;
+	const int *rows, *columns;
+};
+/* A cuSOLVER status; success where the handle is one and the indices are such of a matrix. */
+int cusolver_pattern(struct cusolver_pattern *p, cusolverSpHandle_t handle, int m, int n,
+	int nnz, const cusparseMatDescr_t descr, const int *rows, const int *columns);
+
 /* Memory of the device for what a call takes from the host, or gives to it. The first fault is
  * kept in it. */
 struct cusolver_memory {
