@@ -1100,6 +1100,56 @@ PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float);
 PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double);
 PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex);
 PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex);
+cusolverStatus_t cusolverSpCreateCsrqrInfoHost(csrqrInfoHost_t *info);
+cusolverStatus_t cusolverSpDestroyCsrqrInfoHost(csrqrInfoHost_t info);
+cusolverStatus_t cusolverSpXcsrqrAnalysisHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		csrqrInfoHost_t info);
+#define PROTOTYPE_cusolverSpScsrqrBufferInfoHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrqrInfoHost_t info, \
+			size_t *internalDataInBytes, size_t *workspaceInBytes)
+PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpScsrqrBufferInfoHost, float);
+PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpDcsrqrBufferInfoHost, double);
+PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpCcsrqrBufferInfoHost, cuComplex);
+PROTOTYPE_cusolverSpScsrqrBufferInfoHost(cusolverSpZcsrqrBufferInfoHost, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsrqrSetupHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, float mu, csrqrInfoHost_t info);
+cusolverStatus_t cusolverSpDcsrqrSetupHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, double mu, csrqrInfoHost_t info);
+cusolverStatus_t cusolverSpCcsrqrSetupHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu,
+		csrqrInfoHost_t info);
+cusolverStatus_t cusolverSpZcsrqrSetupHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu,
+		csrqrInfoHost_t info);
+#define PROTOTYPE_cusolverSpScsrqrFactorHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, int nnzA, TYPE *b, \
+			TYPE *x, csrqrInfoHost_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpScsrqrFactorHost, float);
+PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpDcsrqrFactorHost, double);
+PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpCcsrqrFactorHost, cuComplex);
+PROTOTYPE_cusolverSpScsrqrFactorHost(cusolverSpZcsrqrFactorHost, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsrqrZeroPivotHost(cusolverSpHandle_t handle, csrqrInfoHost_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpDcsrqrZeroPivotHost(cusolverSpHandle_t handle, csrqrInfoHost_t info,
+		double tol, int *position);
+cusolverStatus_t cusolverSpCcsrqrZeroPivotHost(cusolverSpHandle_t handle, csrqrInfoHost_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpZcsrqrZeroPivotHost(cusolverSpHandle_t handle, csrqrInfoHost_t info,
+		double tol, int *position);
+#define PROTOTYPE_cusolverSpScsrqrSolveHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int m, int n, TYPE *b, TYPE *x, \
+			csrqrInfoHost_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpScsrqrSolveHost, float);
+PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpDcsrqrSolveHost, double);
+PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpCcsrqrSolveHost, cuComplex);
+PROTOTYPE_cusolverSpScsrqrSolveHost(cusolverSpZcsrqrSolveHost, cuDoubleComplex);
 cusolverStatus_t cusolverSpXcsrqrAnalysis(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
 		csrqrInfo_t info);
@@ -1147,6 +1197,44 @@ PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpScsrqrSolve, float);
 PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpDcsrqrSolve, double);
 PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpCcsrqrSolve, cuComplex);
 PROTOTYPE_cusolverSpScsrqrSolve(cusolverSpZcsrqrSolve, cuDoubleComplex);
+cusolverStatus_t cusolverSpCreateCsrcholInfoHost(csrcholInfoHost_t *info);
+cusolverStatus_t cusolverSpDestroyCsrcholInfoHost(csrcholInfoHost_t info);
+cusolverStatus_t cusolverSpXcsrcholAnalysisHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		csrcholInfoHost_t info);
+#define PROTOTYPE_cusolverSpScsrcholBufferInfoHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info, \
+			size_t *internalDataInBytes, size_t *workspaceInBytes)
+PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpScsrcholBufferInfoHost, float);
+PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpDcsrcholBufferInfoHost, double);
+PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpCcsrcholBufferInfoHost, cuComplex);
+PROTOTYPE_cusolverSpScsrcholBufferInfoHost(cusolverSpZcsrcholBufferInfoHost, cuDoubleComplex);
+#define PROTOTYPE_cusolverSpScsrcholFactorHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info, \
+			void *pBuffer)
+PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpScsrcholFactorHost, float);
+PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpDcsrcholFactorHost, double);
+PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpCcsrcholFactorHost, cuComplex);
+PROTOTYPE_cusolverSpScsrcholFactorHost(cusolverSpZcsrcholFactorHost, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, float tol, int *position);
+cusolverStatus_t cusolverSpDcsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, double tol, int *position);
+cusolverStatus_t cusolverSpCcsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, float tol, int *position);
+cusolverStatus_t cusolverSpZcsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, double tol, int *position);
+#define PROTOTYPE_cusolverSpScsrcholSolveHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, const TYPE *b, TYPE *x, \
+			csrcholInfoHost_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpScsrcholSolveHost, float);
+PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpDcsrcholSolveHost, double);
+PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpCcsrcholSolveHost, cuComplex);
+PROTOTYPE_cusolverSpScsrcholSolveHost(cusolverSpZcsrcholSolveHost, cuDoubleComplex);
 cusolverStatus_t cusolverSpCreateCsrcholInfo(csrcholInfo_t *info);
 cusolverStatus_t cusolverSpDestroyCsrcholInfo(csrcholInfo_t info);
 cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handle, int n, int nnzA,

@@ -160,6 +160,66 @@ cusolverStatus_t hand_cusolverSpXcsrperm_bufferSizeHost(cusolverSpHandle_t handl
 cusolverStatus_t hand_cusolverSpXcsrpermHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, int *csrRowPtrA, int *csrColIndA, const int *p,
 		const int *q, int *map, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCreateCsrqrInfoHost(csrqrInfoHost_t *info);
+cusolverStatus_t hand_cusolverSpDestroyCsrqrInfoHost(csrqrInfoHost_t info);
+cusolverStatus_t hand_cusolverSpXcsrqrAnalysisHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
+		const int *csrColIndA, csrqrInfoHost_t info);
+cusolverStatus_t hand_cusolverSpScsrqrBufferInfoHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const float *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrqrInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpDcsrqrBufferInfoHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const double *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrqrInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpCcsrqrBufferInfoHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrqrInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpZcsrqrBufferInfoHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrqrInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpScsrqrSetupHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const float *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, float mu, csrqrInfoHost_t info);
+cusolverStatus_t hand_cusolverSpDcsrqrSetupHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const double *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, double mu, csrqrInfoHost_t info);
+cusolverStatus_t hand_cusolverSpCcsrqrSetupHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu,
+		csrqrInfoHost_t info);
+cusolverStatus_t hand_cusolverSpZcsrqrSetupHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu,
+		csrqrInfoHost_t info);
+cusolverStatus_t hand_cusolverSpScsrqrFactorHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, float *b, float *x, csrqrInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpDcsrqrFactorHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, double *b, double *x, csrqrInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCcsrqrFactorHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, cuComplex *b, cuComplex *x, csrqrInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpZcsrqrFactorHost(cusolverSpHandle_t handle, int m, int n,
+		int nnzA, cuDoubleComplex *b, cuDoubleComplex *x, csrqrInfoHost_t info,
+		void *pBuffer);
+cusolverStatus_t hand_cusolverSpScsrqrZeroPivotHost(cusolverSpHandle_t handle,
+		csrqrInfoHost_t info, float tol, int *position);
+cusolverStatus_t hand_cusolverSpDcsrqrZeroPivotHost(cusolverSpHandle_t handle,
+		csrqrInfoHost_t info, double tol, int *position);
+cusolverStatus_t hand_cusolverSpCcsrqrZeroPivotHost(cusolverSpHandle_t handle,
+		csrqrInfoHost_t info, float tol, int *position);
+cusolverStatus_t hand_cusolverSpZcsrqrZeroPivotHost(cusolverSpHandle_t handle,
+		csrqrInfoHost_t info, double tol, int *position);
+cusolverStatus_t hand_cusolverSpScsrqrSolveHost(cusolverSpHandle_t handle, int m, int n,
+		float *b, float *x, csrqrInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpDcsrqrSolveHost(cusolverSpHandle_t handle, int m, int n,
+		double *b, double *x, csrqrInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCcsrqrSolveHost(cusolverSpHandle_t handle, int m, int n,
+		cuComplex *b, cuComplex *x, csrqrInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpZcsrqrSolveHost(cusolverSpHandle_t handle, int m, int n,
+		cuDoubleComplex *b, cuDoubleComplex *x, csrqrInfoHost_t info, void *pBuffer);
 cusolverStatus_t hand_cusolverSpCcsrqrSetup(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, cuComplex mu, csrqrInfo_t info);
@@ -167,6 +227,58 @@ cusolverStatus_t hand_cusolverSpZcsrqrSetup(cusolverSpHandle_t handle, int m, in
 		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, cuDoubleComplex mu,
 		csrqrInfo_t info);
+cusolverStatus_t hand_cusolverSpCreateCsrcholInfoHost(csrcholInfoHost_t *info);
+cusolverStatus_t hand_cusolverSpDestroyCsrcholInfoHost(csrcholInfoHost_t info);
+cusolverStatus_t hand_cusolverSpXcsrcholAnalysisHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		csrcholInfoHost_t info);
+cusolverStatus_t hand_cusolverSpScsrcholBufferInfoHost(cusolverSpHandle_t handle, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const float *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpDcsrcholBufferInfoHost(cusolverSpHandle_t handle, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const double *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpCcsrcholBufferInfoHost(cusolverSpHandle_t handle, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpZcsrcholBufferInfoHost(cusolverSpHandle_t handle, int n,
+		int nnzA, const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpScsrcholFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, csrcholInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpDcsrcholFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, csrcholInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCcsrcholFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info,
+		void *pBuffer);
+cusolverStatus_t hand_cusolverSpZcsrcholFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrcholInfoHost_t info,
+		void *pBuffer);
+cusolverStatus_t hand_cusolverSpScsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, float tol, int *position);
+cusolverStatus_t hand_cusolverSpDcsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, double tol, int *position);
+cusolverStatus_t hand_cusolverSpCcsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, float tol, int *position);
+cusolverStatus_t hand_cusolverSpZcsrcholZeroPivotHost(cusolverSpHandle_t handle,
+		csrcholInfoHost_t info, double tol, int *position);
+cusolverStatus_t hand_cusolverSpScsrcholSolveHost(cusolverSpHandle_t handle, int n,
+		const float *b, float *x, csrcholInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpDcsrcholSolveHost(cusolverSpHandle_t handle, int n,
+		const double *b, double *x, csrcholInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCcsrcholSolveHost(cusolverSpHandle_t handle, int n,
+		const cuComplex *b, cuComplex *x, csrcholInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpZcsrcholSolveHost(cusolverSpHandle_t handle, int n,
+		const cuDoubleComplex *b, cuDoubleComplex *x, csrcholInfoHost_t info,
+		void *pBuffer);
 cusolverStatus_t hand_cusolverRfSetupHost(int n, int nnzA, int *h_csrRowPtrA, int *h_csrColIndA,
 		double *h_csrValA, int nnzL, int *h_csrRowPtrL, int *h_csrColIndL,
 		double *h_csrValL, int nnzU, int *h_csrRowPtrU, int *h_csrColIndU,

@@ -4104,6 +4104,95 @@ LIKE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float)
 LIKE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double)
 LIKE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex)
 LIKE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex)
+STUB(library, cusolverStatus_t, cusolverSpCreateCsrqrInfoHost,
+	hand_cusolverSpCreateCsrqrInfoHost, (csrqrInfoHost_t *info), (info))
+STUB(library, cusolverStatus_t, cusolverSpDestroyCsrqrInfoHost,
+	hand_cusolverSpDestroyCsrqrInfoHost, (csrqrInfoHost_t info), (info))
+STUB(library, cusolverStatus_t, cusolverSpXcsrqrAnalysisHost, hand_cusolverSpXcsrqrAnalysisHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const int *csrRowPtrA, const int *csrColIndA, csrqrInfoHost_t info), (handle, m, n,
+	nnzA, descrA, csrRowPtrA, csrColIndA, info))
+STUB(library, cusolverStatus_t, cusolverSpScsrqrBufferInfoHost,
+	hand_cusolverSpScsrqrBufferInfoHost, (cusolverSpHandle_t handle, int m, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrqrInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpDcsrqrBufferInfoHost,
+	hand_cusolverSpDcsrqrBufferInfoHost, (cusolverSpHandle_t handle, int m, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrqrInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpCcsrqrBufferInfoHost,
+	hand_cusolverSpCcsrqrBufferInfoHost, (cusolverSpHandle_t handle, int m, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const cuComplex *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrqrInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpZcsrqrBufferInfoHost,
+	hand_cusolverSpZcsrqrBufferInfoHost, (cusolverSpHandle_t handle, int m, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrqrInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpScsrqrSetupHost, hand_cusolverSpScsrqrSetupHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const float *csrValA, const int *csrRowPtrA, const int *csrColIndA, float mu,
+	csrqrInfoHost_t info), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu,
+	info))
+STUB(library, cusolverStatus_t, cusolverSpDcsrqrSetupHost, hand_cusolverSpDcsrqrSetupHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const double *csrValA, const int *csrRowPtrA, const int *csrColIndA, double mu,
+	csrqrInfoHost_t info), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu,
+	info))
+STUB(library, cusolverStatus_t, cusolverSpCcsrqrSetupHost, hand_cusolverSpCcsrqrSetupHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA, cuComplex mu,
+	csrqrInfoHost_t info), (handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu,
+	info))
+STUB(library, cusolverStatus_t, cusolverSpZcsrqrSetupHost, hand_cusolverSpZcsrqrSetupHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	cuDoubleComplex mu, csrqrInfoHost_t info), (handle, m, n, nnzA, descrA, csrValA,
+	csrRowPtrA, csrColIndA, mu, info))
+STUB(library, cusolverStatus_t, cusolverSpScsrqrFactorHost, hand_cusolverSpScsrqrFactorHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, float *b, float *x,
+	csrqrInfoHost_t info, void *pBuffer), (handle, m, n, nnzA, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpDcsrqrFactorHost, hand_cusolverSpDcsrqrFactorHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, double *b, double *x,
+	csrqrInfoHost_t info, void *pBuffer), (handle, m, n, nnzA, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpCcsrqrFactorHost, hand_cusolverSpCcsrqrFactorHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, cuComplex *b, cuComplex *x,
+	csrqrInfoHost_t info, void *pBuffer), (handle, m, n, nnzA, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpZcsrqrFactorHost, hand_cusolverSpZcsrqrFactorHost,
+	(cusolverSpHandle_t handle, int m, int n, int nnzA, cuDoubleComplex *b,
+	cuDoubleComplex *x, csrqrInfoHost_t info, void *pBuffer), (handle, m, n, nnzA, b, x,
+	info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpScsrqrZeroPivotHost,
+	hand_cusolverSpScsrqrZeroPivotHost, (cusolverSpHandle_t handle, csrqrInfoHost_t info,
+	float tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpDcsrqrZeroPivotHost,
+	hand_cusolverSpDcsrqrZeroPivotHost, (cusolverSpHandle_t handle, csrqrInfoHost_t info,
+	double tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpCcsrqrZeroPivotHost,
+	hand_cusolverSpCcsrqrZeroPivotHost, (cusolverSpHandle_t handle, csrqrInfoHost_t info,
+	float tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpZcsrqrZeroPivotHost,
+	hand_cusolverSpZcsrqrZeroPivotHost, (cusolverSpHandle_t handle, csrqrInfoHost_t info,
+	double tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpScsrqrSolveHost, hand_cusolverSpScsrqrSolveHost,
+	(cusolverSpHandle_t handle, int m, int n, float *b, float *x, csrqrInfoHost_t info,
+	void *pBuffer), (handle, m, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpDcsrqrSolveHost, hand_cusolverSpDcsrqrSolveHost,
+	(cusolverSpHandle_t handle, int m, int n, double *b, double *x, csrqrInfoHost_t info,
+	void *pBuffer), (handle, m, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpCcsrqrSolveHost, hand_cusolverSpCcsrqrSolveHost,
+	(cusolverSpHandle_t handle, int m, int n, cuComplex *b, cuComplex *x,
+	csrqrInfoHost_t info, void *pBuffer), (handle, m, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpZcsrqrSolveHost, hand_cusolverSpZcsrqrSolveHost,
+	(cusolverSpHandle_t handle, int m, int n, cuDoubleComplex *b, cuDoubleComplex *x,
+	csrqrInfoHost_t info, void *pBuffer), (handle, m, n, b, x, info, pBuffer))
 LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysis)
 
 /* call */
@@ -4259,6 +4348,82 @@ LIKE_cusolverSpScsrqrSolve(cusolverSpScsrqrSolve, float)
 LIKE_cusolverSpScsrqrSolve(cusolverSpDcsrqrSolve, double)
 LIKE_cusolverSpScsrqrSolve(cusolverSpCcsrqrSolve, cuComplex)
 LIKE_cusolverSpScsrqrSolve(cusolverSpZcsrqrSolve, cuDoubleComplex)
+STUB(library, cusolverStatus_t, cusolverSpCreateCsrcholInfoHost,
+	hand_cusolverSpCreateCsrcholInfoHost, (csrcholInfoHost_t *info), (info))
+STUB(library, cusolverStatus_t, cusolverSpDestroyCsrcholInfoHost,
+	hand_cusolverSpDestroyCsrcholInfoHost, (csrcholInfoHost_t info), (info))
+STUB(library, cusolverStatus_t, cusolverSpXcsrcholAnalysisHost,
+	hand_cusolverSpXcsrcholAnalysisHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+	csrcholInfoHost_t info), (handle, n, nnzA, descrA, csrRowPtrA, csrColIndA, info))
+STUB(library, cusolverStatus_t, cusolverSpScsrcholBufferInfoHost,
+	hand_cusolverSpScsrcholBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrcholInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpDcsrcholBufferInfoHost,
+	hand_cusolverSpDcsrcholBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrcholInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpCcsrcholBufferInfoHost,
+	hand_cusolverSpCcsrcholBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const cuComplex *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrcholInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpZcsrcholBufferInfoHost,
+	hand_cusolverSpZcsrcholBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrcholInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpScsrcholFactorHost, hand_cusolverSpScsrcholFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const float *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrcholInfoHost_t info, void *pBuffer), (handle, n, nnzA, descrA, csrValA, csrRowPtrA,
+	csrColIndA, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpDcsrcholFactorHost, hand_cusolverSpDcsrcholFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const double *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrcholInfoHost_t info, void *pBuffer), (handle, n, nnzA, descrA, csrValA, csrRowPtrA,
+	csrColIndA, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpCcsrcholFactorHost, hand_cusolverSpCcsrcholFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrcholInfoHost_t info, void *pBuffer), (handle, n, nnzA, descrA, csrValA, csrRowPtrA,
+	csrColIndA, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpZcsrcholFactorHost, hand_cusolverSpZcsrcholFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrcholInfoHost_t info, void *pBuffer), (handle, n, nnzA, descrA, csrValA, csrRowPtrA,
+	csrColIndA, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpScsrcholZeroPivotHost,
+	hand_cusolverSpScsrcholZeroPivotHost, (cusolverSpHandle_t handle,
+	csrcholInfoHost_t info, float tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpDcsrcholZeroPivotHost,
+	hand_cusolverSpDcsrcholZeroPivotHost, (cusolverSpHandle_t handle,
+	csrcholInfoHost_t info, double tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpCcsrcholZeroPivotHost,
+	hand_cusolverSpCcsrcholZeroPivotHost, (cusolverSpHandle_t handle,
+	csrcholInfoHost_t info, float tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpZcsrcholZeroPivotHost,
+	hand_cusolverSpZcsrcholZeroPivotHost, (cusolverSpHandle_t handle,
+	csrcholInfoHost_t info, double tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpScsrcholSolveHost, hand_cusolverSpScsrcholSolveHost,
+	(cusolverSpHandle_t handle, int n, const float *b, float *x, csrcholInfoHost_t info,
+	void *pBuffer), (handle, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpDcsrcholSolveHost, hand_cusolverSpDcsrcholSolveHost,
+	(cusolverSpHandle_t handle, int n, const double *b, double *x, csrcholInfoHost_t info,
+	void *pBuffer), (handle, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpCcsrcholSolveHost, hand_cusolverSpCcsrcholSolveHost,
+	(cusolverSpHandle_t handle, int n, const cuComplex *b, cuComplex *x,
+	csrcholInfoHost_t info, void *pBuffer), (handle, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpZcsrcholSolveHost, hand_cusolverSpZcsrcholSolveHost,
+	(cusolverSpHandle_t handle, int n, const cuDoubleComplex *b, cuDoubleComplex *x,
+	csrcholInfoHost_t info, void *pBuffer), (handle, n, b, x, info, pBuffer))
 
 /* call 3112 */
 STUB_EXPORT cusolverStatus_t cusolverSpCreateCsrcholInfo(csrcholInfo_t *info)
@@ -5099,52 +5264,6 @@ REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractHost)
 REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractHost)
-#undef WHY
-
-#define WHY "steps of a factorization on the host: take the same steps on the device, the" \
-	" name without Host"
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrqrInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrqrInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrcholInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrcholInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrcholAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrcholSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrcholSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrcholSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrcholSolveHost)
 #undef WHY
 
 #define WHY "the factors are memory of the library's own: " \

@@ -33,7 +33,7 @@ FAMILIES = {
                # The graph with what its heuristics find, the plan, its first execution.
                "shape": 3}, "backend"),
     "cusparse": ({"spmv": 0, "spmm": 0, "spsv": 0, "elements": 0, "spgemm": 4}, "products"),
-    "cusolver": ({"solve": 0, "qr": 0, "eigen": 0, "svd": 0, "range": 1}, "lu"),
+    "cusolver": ({"solve": 0, "qr": 0, "eigen": 0, "svd": 0, "range": 1, "sparse": 0}, "lu"),
 }
 ABIS = {"cudnn": (8, 9), "cusolver": (11, 12)}  # of the others 12 and 13
 

@@ -63,6 +63,73 @@ static void system_of(enum type t, int n, int base)
 	sparse_drop(&s);
 }
 
+/* Both factorizations in steps, solved with twice. */
+static void steps_of(enum type t, int n)
+{
+	struct sparse s = sparse_band(t, n, n, 0, -1);
+	number *x = some(t, n, 1), *b = sparse_times(&s, x);
+	void *values = typed(t, s.values, s.entries), *right = typed(t, b, n);
+	void *to = host((size_t)(n + 1) * sizeof(number)), *work;
+	csrcholInfoHost_t cholesky;
+	csrqrInfoHost_t qr;
+	size_t inside, bytes;
+	int position = 99;
+
+#define MATRIX s.descriptor, values, s.rows, s.columns
+#define FOUND(NAME, CALL)                                                                      \
+	do {                                                                                   \
+		number *got_;                                                                  \
+		memset(to, 0, (size_t)n * sizeof(number));                                     \
+		SOLVER(CALL);                                                                  \
+		got_ = plain(t, to, n);                                                        \
+		CLOSE(t, got_, x, n, n, NAME);                                                 \
+		free(got_);                                                                    \
+	} while (0)
+	SOLVER(cusolverSpCreateCsrcholInfoHost(&cholesky));
+	SOLVER(cusolverSpXcsrcholAnalysisHost(handle, n, s.entries, PATTERN, cholesky));
+	SOLVER(SP_TYPED(t, csrcholBufferInfoHost, handle, n, s.entries, MATRIX, cholesky,
+		&inside, &bytes));
+	work = host(bytes);
+	SOLVER(SP_TYPED(t, csrcholFactorHost, handle, n, s.entries, MATRIX, cholesky, work));
+	SOLVER(SP_TYPED(t, csrcholZeroPivotHost, handle, cholesky, 0, &position));
+	CHECK(position == -1, "ended at %d", position);
+	for (int i = 0; i < 2; i++)
+		FOUND("csrcholSolveHost",
+			SP_TYPED(t, csrcholSolveHost, handle, n, right, to, cholesky, work));
+	SOLVER(cusolverSpDestroyCsrcholInfoHost(cholesky));
+	free(work);
+	SOLVER(cusolverSpCreateCsrqrInfoHost(&qr));
+	SOLVER(cusolverSpXcsrqrAnalysisHost(handle, n, n, s.entries, PATTERN, qr));
+	SOLVER(SP_TYPED(
+		t, csrqrBufferInfoHost, handle, n, n, s.entries, MATRIX, qr, &inside, &bytes));
+	work = host(bytes);
+	switch (t) {
+	case S:
+		SOLVER(cusolverSpScsrqrSetupHost(handle, n, n, s.entries, MATRIX, 0, qr));
+		break;
+	case D:
+		SOLVER(cusolverSpDcsrqrSetupHost(handle, n, n, s.entries, MATRIX, 0, qr));
+		break;
+	case C:
+		SOLVER(cusolverSpCcsrqrSetupHost(
+			handle, n, n, s.entries, MATRIX, make_cuComplex(0, 0), qr));
+		break;
+	default:
+		SOLVER(cusolverSpZcsrqrSetupHost(
+			handle, n, n, s.entries, MATRIX, make_cuDoubleComplex(0, 0), qr));
+	}
+	SOLVER(SP_TYPED(t, csrqrFactorHost, handle, n, n, s.entries, NULL, NULL, qr, work));
+	position = 99;
+	SOLVER(SP_TYPED(t, csrqrZeroPivotHost, handle, qr, 0, &position));
+	CHECK(position == -1, "a pivot of zero at %d", position);
+	for (int i = 0; i < 2; i++)
+		FOUND("csrqrSolveHost",
+			SP_TYPED(t, csrqrSolveHost, handle, n, n, right, to, qr, work));
+	SOLVER(cusolverSpDestroyCsrqrInfoHost(qr));
+	FREE(x, b, values, right, to, work);
+	sparse_drop(&s);
+}
+
 static void each_once(const int *p, int n, const char *what)
 {
 	bool *seen = host((size_t)n + 1);
@@ -179,6 +246,8 @@ int main(void)
 				cycle_of(n, base);
 		}
 		permuted_of(n);
+		EACH_TYPE(t)
+		steps_of(t, n);
 	}
 	SOLVER(cusolverSpDestroy(handle));
 	printf("ok\n");

@@ -3,7 +3,7 @@
  * One thing, over and over, for who counts round trips: steady THING COUNT.  Each asks for the
  * size of its workspace every time, as PyTorch does.
  */
-#include "tests/cusolver/check.h"
+#include "tests/cusolver/sparse.h"
 
 enum { N = 24 };
 
@@ -78,6 +78,24 @@ static void range(void)
 		info));
 }
 
+/* A batch of sparse systems on a pattern that is analysed once. */
+static void sparse(void)
+{
+	static cusolverSpHandle_t on;
+	static csrqrInfo_t analysed;
+	static struct sparse s;
+
+	if (!on) {
+		SOLVER(cusolverSpCreate(&on));
+		s = sparse_band(D, N, N, 0, -1);
+		SOLVER(cusolverSpCreateCsrqrInfo(&analysed));
+		SOLVER(cusolverSpXcsrqrAnalysisBatched(
+			on, N, N, s.entries, s.descriptor, s.at_rows, s.at_columns, analysed));
+	}
+	SOLVER(cusolverSpDcsrqrsvBatched(on, N, N, s.entries, s.descriptor, s.at, s.at_rows,
+		s.at_columns, b, values, 1, analysed, work));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -87,6 +105,7 @@ static const struct {
 	{"eigen", eigen},
 	{"svd", svd},
 	{"range", range},
+	{"sparse", sparse},
 };
 
 int main(int argc, char **argv)
