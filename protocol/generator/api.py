@@ -58,6 +58,7 @@ class Entry:
 
     majors: tuple = (12, 13)  # of its library
     library: object = None    # Library, of a family that has one
+    called: bool = False      # a form of it, or what is the same, calls its hand_NAME
 
     def has(self, option):
         return option in self.options
@@ -410,6 +411,8 @@ def check(api):
         other = e.options.get("same")
         if other and not api.find(other):
             raise ApiError(f"{where}: same({other}): no such entry")
+        for target in filter(None, (api.find(other or e.options.get("as", "").split("(")[0]),)):
+            target.called = True
         if unknown := set(e.options.get("captured", "own").split(",")) - set(CAPTURED):
             raise ApiError(f"{where}: captured({unknown.pop()}): one of {', '.join(CAPTURED)}")
         for name in e.options.get("forgets", "").split(","):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are a form of another one, as(TARGET) or as(TARGET(ARGUMENT, …)): hand_NAME, made.
+"""Functions that are a form of another one, as(TARGET) or as(TARGET(ARGUMENT, …)): hand_NAME, made where the stub
+does not call TARGET itself (targets.direct).
 
 TARGET is a function of the same family, a function of the driver (for the runtime), or one of the
 room's own that its forms.h declares.  An argument is an expression of parameters and null_stream.
 """
 from . import text
-from .api import ApiError, abis
+from .api import abis
 from .library import is_made, items_of
-from .targets import Conversion, target, unused
+from .targets import Conversion, checked, direct, unused
 
 ROOMS = {"cuda": "driver", "cudart": "runtime"}
 
@@ -18,8 +19,8 @@ def room(family):
 
 def files(api):
     out = {}
-    for family in sorted({e.family for e in api.entries if e.has("as")}):
-        entries = [e for e in api.of(family) if e.has("as")]
+    for family in sorted({e.family for e in api.entries if e.has("as") and not direct(api, e)}):
+        entries = [e for e in api.of(family) if e.has("as") and not direct(api, e)]
         body = driver_form if family == "cudart" else plain_form
         out[f"{family}_forms.c"] = text.head(
             f"Functions of {family}.api that are a form of another one, called with what its as()\n"
@@ -38,29 +39,18 @@ def head_of(entry):
 
 
 def plain_form(api, entry):
-    name, args = target(entry)
-    other = api.find(name)
+    name, args, other = checked(api, entry)
     if other:
-        if len(other.params) != len(args):
-            raise ApiError(f"{entry.origin}: {entry.name}: as({name}): it takes "
-                           f"{len(other.params)} arguments")
         name = f"hand_{name}"
     out = head_of(entry) + unused(entry, args)
     return out + text.wrap(f"\treturn {name}(", args, ");") + "\n}\n"
 
 
 def driver_form(api, entry):
-    name, args = target(entry)
-    other = api.find(name)
+    name, args, other = checked(api, entry)
     if not other or other.family != "cuda":
         return plain_form(api, entry)
-    if len(other.params) != len(args):
-        raise ApiError(f"{entry.origin}: {entry.name}: as({name}): it takes {len(other.params)} "
-                       "arguments")
     c = Conversion(entry, other, args)
-    # A device that the driver looks at itself: natively no context is made current for it.
-    if not c.steps and any(arg.startswith("(CUdevice)") for arg in args):
-        c.steps.append("runtime_init()")
     outs = [p.name for p in entry.params if p.mark == "out"]
     out = "".join(c.asserts) + head_of(entry)
     if not c.steps and not outs:

@@ -8,7 +8,7 @@ and no opcode sends another's frame.
 """
 import re
 
-from . import text
+from . import targets, text
 from .agent import library_opened, opener
 from .api import ApiError, abis
 from .shim import version_map, wide_exported
@@ -116,7 +116,7 @@ def hand_header(api, family):
     out += "".join(f"extern const struct library_front {side(api.libraries[family], handle)}_front;\n"
                    for handle in api.libraries[family].others)
     for e in api.of(family):
-        if (e.verb == "local" or e.hand("shim")) and not is_made(e):
+        if (e.verb == "local" or e.hand("shim")) and not is_made(e) and not targets.direct(api, e):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
     return out + "\n\n#endif\n"
 

@@ -5,16 +5,17 @@
 
 What makes or destroys a handle has a struct of its own: struct library_state, what goes by value, the major.
 """
-from . import items, library, prototypes, shapes, text
+from . import items, library, prototypes, shapes, targets, text
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
 
 
 def files(api, family):
     out = library.files(api, family)
-    out[f"{family}_api.h"] = prototypes.header(api, family)
+    declared = prototypes.group(api, family)
+    out[f"{family}_api.h"] = prototypes.header(api, family, declared)
     out[f"{family}_wire.h"] = wire_header(api, family)
-    out[f"{family}_stubs.c"] = stubs(api, family)
+    out[f"{family}_stubs.c"] = stubs(api, family, declared)
     out[f"{family}_serve.c"] = serve_source(api, family)
     return out
 
@@ -210,10 +211,9 @@ def stub_of(api, e, name):
     if crosses(e):
         return f"\n/* {e.verb} {e.op} */\n" + render(api, e, wide)
     told = "program" in e.library.hooks and e.result.endswith("Status_t")
-    return text.row("STUB_TOLD" if told else "STUB", e.family if told else "library", e.result, name,
-                    f"hand_{e.name}",
-                    text.grouped(library.items_of(e, wide) or ["void"]),
-                    text.grouped(p.name for p in e.params)) + "\n"
+    _, function, args = targets.call(api, e, {p.name: p.name for p in e.params})
+    return text.row("STUB_TOLD" if told else "STUB", e.family if told else "library", e.result, name, function,
+                    text.grouped(library.items_of(e, wide) or ["void"]), text.grouped(args)) + "\n"
 
 
 def refused_function(family, entries):
@@ -223,11 +223,10 @@ def refused_function(family, entries):
     return f"\n#define {family}_refused(call, name, why) front_refused(&{family}_front, call, name, why)\n"
 
 
-def exported(api, family):
+def exported(api, family, declared):
     """[(majors, stub)] of what is served."""
     every = [(e, n) for e, n in library.wide_exported(api.of(family))
              if e.verb != "refused" and not (n != e.name and library.narrows(e))]
-    declared = prototypes.group(api, family)
     shared = {wide: shapes.group(
         api, [e for e, n in every if crosses(e) and (n != e.name) == wide],
         lambda e, m, wide=wide: (declared[e.name].name if e.name in declared else "", render(api, m, wide)))
@@ -248,16 +247,17 @@ def exported(api, family):
     return out
 
 
-def stubs(api, family):
+def stubs(api, family, declared):
+    room = [f'"shim/libraries/{family}/{family}.h"'] if has_descriptors(api, family) else []
+    room += [f'"shim/libraries/{family}/forms.h"'] if any(targets.direct(api, e) for e in api.of(family)) else []
     out = text.head(
         f"The functions that {library.stem(api, family)} exports, compiled for each major, over\n"
         f"shim/libraries/common/plain.h; what is local goes to hand_NAME in shim/libraries/{family}/.",
         None, ["<stddef.h>", ""] + sorted(text.includes(
             *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
             ['"protocol/libraries/items.h"', '"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
-             '"shim/libraries/common/stub.h"'] +
-            ([f'"shim/libraries/{family}/{family}.h"'] if has_descriptors(api, family) else [])))
-    out += "\n" + front(api, family) + text.by_major(exported(api, family))
+             '"shim/libraries/common/stub.h"'] + room))
+    out += "\n" + front(api, family) + text.by_major(exported(api, family, declared))
     return out + library.wide_rows(api, family) + refused_function(family, api.of(family)) + text.refusals(
         [(e, n) for e, n in library.wide_exported(api.of(family)) if e.verb == "refused"],
         lambda e, n: text.row("REFUSED", family, e.result, n) + "\n")

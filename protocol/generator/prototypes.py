@@ -45,13 +45,19 @@ def group(api, family):
     it."""
     entries = [e for e in api.of(family) if e.declared()]
     found = shapes.group(api, entries, lambda e, m: (e.has("wide"), head(m)), may_vary)
-    shared = {name: Prototype(shape, shape.entries[0].has("wide")) for name, shape in found.items()}
-    return {name: one for name, one in shared.items() if one.wide or saves(one)}
+    out = {}
+    for entry in entries:
+        shape = found.get(entry.name)
+        if shape and entry is shape.entries[0]:
+            one = Prototype(shape, entry.has("wide"))
+            if one.wide or saves(one):
+                out.update((e.name, one) for e in shape.entries)
+    return out
 
 
 def saves(prototype):
     entries = prototype.shape.entries
-    return macro(prototype).count("\n") + len(entries) < sum(head(e).count("\n") + 1 for e in entries)
+    return len(entries) > 1 and macro(prototype).count("\n") + len(entries) < sum(head(e).count("\n") + 1 for e in entries)
 
 
 def macro(prototype):
@@ -60,9 +66,8 @@ def macro(prototype):
     return text.macro(f"{prototype.name}({params})", body)
 
 
-def header(api, family):
+def header(api, family, shared):
     """FAMILY_api.h"""
-    shared = group(api, family)
     out = text.head(f"The functions that {api.libraries[family].stem} exports; no header of NVIDIA's is needed.",
                     f"VCUDA_PROTOCOL_GENERATED_{family.upper()}_API_H",
                     [f'"protocol/libraries/{family}.h"'])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runtime front's exported stubs, for the ABI of CUDA 12 and of CUDA 13."""
-from . import text
+from . import targets, text
 from .api import abis
 from .shim import exported
 
@@ -31,7 +31,7 @@ def hand_header(api):
         "default one: cudaStreamLegacy or cudaStreamPerThread.",
         "VCUDA_SHIM_GENERATED_CUDART_HAND_H", ["<cuda_runtime_api.h>", "", '"shim/runtime/newer.h"'])
     for e in api.of("cudart"):
-        if e.verb == "refused" or e.has("answers"):
+        if e.verb == "refused" or e.has("answers") or targets.direct(api, e):
             continue
         condition = guard(e)
         out += f"\n#if {condition}" if condition else ""
@@ -52,14 +52,24 @@ def arguments(entry, twin):
     return out
 
 
-def stub(entry, name, twin):
+def stub(api, entry, name, twin):
     if entry.has("answers"):
         return text.row("ANSWERS", name, entry.options["answers"]) + "\n"
-    rest = [name, f"hand_{entry.name}", text.grouped(text.parameters(entry)),
-            text.grouped(arguments(entry, twin))]
+    passed = dict(zip([p.name for p in entry.params] + ["null_stream"], arguments(entry, twin)))
+    _, function, args = targets.call(api, entry, passed)
+    rest = [name, function, text.grouped(text.parameters(entry)), text.grouped(args)]
     if entry.has("straight") or entry.result != "cudaError_t":
         return text.row("STUB_STRAIGHT", entry.result, *rest) + "\n"
     return text.row("STUB", *rest) + "\n"
+
+
+def asserts(api):
+    """[(majors, what must hold for the stubs that hand on to the driver)]"""
+    majors = {}
+    for e in api.of("cudart"):
+        for line in (targets.direct(api, e) or [[]])[0]:
+            majors.setdefault(line, set()).update(abis(e))
+    return [(sorted(of), line) for line, of in majors.items()]
 
 
 def stubs(api):
@@ -68,9 +78,10 @@ def stubs(api):
         "what a row is).  What is served goes to hand_NAME in shim/runtime/.", None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n\n"
     out += f"#include {text.includes('cudart_hand.h')[0]}\n"
-    out += '#include "shim/runtime/stub.h"\n\n'
+    out += '#include "shim/runtime/forms.h"\n#include "shim/runtime/stub.h"\n\n'
     every = exported(api.of("cudart"))
-    out += text.by_major([(abis(e), stub(e, name, twin)) for e, name, twin in every
+    out += text.by_major(asserts(api)) + "\n"
+    out += text.by_major([(abis(e), stub(api, e, name, twin)) for e, name, twin in every
                           if e.verb != "refused"])
     refused = [(e, name) for e, name, _ in every if e.verb == "refused"]
     return out + text.refusals(refused, lambda e, name: f"REFUSED({name})\n")

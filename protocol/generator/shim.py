@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
-from . import text
+from . import targets, text
 from .api import abis
 
 
@@ -157,10 +157,13 @@ def moment(entry):
     return next((when for when in ("early", "lasting", "current") if entry.has(when)), "ready")
 
 
-def target(api, entry):
-    """The function that a stub goes to."""
+def target(api, entry, twin):
+    """(function that a stub goes to, arguments)"""
+    passed = dict(zip([p.name for p in entry.params] + ["null_stream"], arguments(entry, twin)))
     other = api.find(entry.options["same"]) if entry.has("same") else entry
-    return f"hand_{other.name}" if handled(other) else f"send_{other.name}"
+    if entry.has("as"):
+        return targets.call(api, entry, passed)[1:]
+    return f"hand_{other.name}" if handled(other) else f"send_{other.name}", list(passed.values())
 
 
 def capture_checks(entry, twin):
@@ -193,8 +196,8 @@ def stub(api, entry):
     for _, name, twin in exported([entry]):
         if not entry.declared():
             out += text.prototype("CUresult", name, text.parameters(entry)) + "\n"
-        rest = [name, target(api, entry), text.grouped(text.parameters(entry)),
-                text.grouped(arguments(entry, twin))]
+        function, passed = target(api, entry, twin)
+        rest = [name, function, text.grouped(text.parameters(entry)), text.grouped(passed)]
         if entry.streams:
             stream = next(a for p, a in zip(entry.params, arguments(entry, twin)) if p in entry.streams)
             out += text.row("STUB_STREAM", moment(entry), stream, capture_checks(entry, twin), *rest) + ";\n"
@@ -213,7 +216,7 @@ def stubs(api):
         "that the compiler compares each definition with NVIDIA's declaration.",
         None, [])
     out += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <string.h>\n\n"
-    for path in ['"shim/driver/graph/capture.h"', '"shim/engine/stub.h"'] + text.includes("cuda_hand.h", "cuda_ops.h", "cuda_wire.h"):
+    for path in ['"shim/driver/forms.h"', '"shim/driver/graph/capture.h"', '"shim/engine/stub.h"'] + text.includes("cuda_hand.h", "cuda_ops.h", "cuda_wire.h"):
         out += f"#include {path}\n"
     out += "\n"
     served = [e for e in api.of("cuda") if e.verb != "refused"]
@@ -230,7 +233,7 @@ def hand_header(api):
         "the default one: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.",
         "VCUDA_SHIM_GENERATED_CUDA_HAND_H", ["<cuda.h>", "", '"shim/engine/newer.h"'])
     for e in api.of("cuda"):
-        if handled(e):
+        if handled(e) and not targets.direct(api, e):
             out += "\n" + text.prototype("CUresult", f"hand_{e.name}",
                                          [p.declaration for p in e.params] + null_stream(e)
                                          or ["void"])

@@ -15,6 +15,43 @@ def target(entry):
     return match.group(1), split_top(match.group(2))
 
 
+def checked(api, entry):
+    """(name, [argument], the entry of that name or None)"""
+    name, args = target(entry)
+    other = api.find(name)
+    if other and len(other.params) != len(args):
+        raise ApiError(f"{entry.origin}: {entry.name}: as({name}): it takes {len(other.params)} arguments")
+    return name, args, other
+
+
+def direct(api, entry):
+    """[asserts, function, arguments] of a stub that does by itself what as() says; None where hand_NAME does,
+    because somebody else calls it too, or it is more than a call."""
+    if not entry.has("as") or entry.called:
+        return None
+    name, args, other = checked(api, entry)
+    if unused(entry, args):
+        return None
+    if entry.family != "cudart" or not other or other.family != "cuda":
+        return [], f"hand_{name}" if other else name, args
+    c = Conversion(entry, other, args)
+    if c.steps or any(p.mark == "out" for p in entry.params):
+        return None
+    return c.asserts, "RUNTIME_DRIVER", [f"{name}({', '.join(c.args)})"]
+
+
+def call(api, entry, passed):
+    """[asserts, function, arguments] of a stub which hands on PASSED, {parameter: expression}."""
+    made = direct(api, entry)
+    if not made:
+        return [], f"hand_{entry.name}", list(passed.values())
+    asserts, function, args = made
+    for name, expression in passed.items():
+        if expression != name:
+            args = [expression if a == name else re.sub(rf"(?<![\w.>]){name}\b", f"({expression})", a) for a in args]
+    return asserts, function, args
+
+
 def unused(entry, args):
     """Parameters that the target does not get."""
     words = set(re.findall(r"\w+", " ".join(args)))
@@ -37,6 +74,9 @@ class Conversion:
         params = {p.name: p for p in entry.params}
         for arg, to in zip(args, other.params):
             self.args.append(self.convert(params[arg], to) if arg in params else arg)
+        # A device that the driver looks at itself: natively no context is made current for it.
+        if not self.steps and any(arg.startswith("(CUdevice)") for arg in args):
+            self.steps.append("runtime_init()")
 
     def convert(self, p, to):
         if to.type == "CUdevice" and p.type == "int":

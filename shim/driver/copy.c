@@ -590,7 +590,8 @@ CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
 {
 	if ((dstContext && !context_of(dstContext)) || (srcContext && !context_of(srcContext)))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return hand_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount, null_stream);
+	return copy_flat(
+		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, null_stream, false);
 }
 
 CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
@@ -598,5 +599,6 @@ CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 {
 	if ((dstContext && !context_of(dstContext)) || (srcContext && !context_of(srcContext)))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return hand_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+	return copy_flat(
+		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What shim/generated/cuda_forms.c may name: functions that many of the driver's functions are
+ * What the stubs of shim/generated/ may name: functions that many of the driver's functions are
  * a form of, as their as() in cuda.api says.
  */
 #ifndef VCUDA_SHIM_FORMS_H

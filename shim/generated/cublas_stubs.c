@@ -16,6 +16,7 @@
 #include "shim/generated/cublas_hand.h"
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
+#include "shim/libraries/cublas/forms.h"
 
 static int missing;
 static _Atomic uint32_t opened_version;
@@ -310,10 +311,10 @@ STUB_EXPORT cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(
 		&body, sizeof(body), 0, NULL, 0);
 }
 #endif
-STUB(library, const char *, cublasGetStatusName, hand_cublasGetStatusName,
-	(cublasStatus_t status), (status))
-STUB(library, const char *, cublasGetStatusString, hand_cublasGetStatusString,
-	(cublasStatus_t status), (status))
+STUB(library, const char *, cublasGetStatusName, cublas_status_name, (cublasStatus_t status),
+	(status))
+STUB(library, const char *, cublasGetStatusString, cublas_status_text, (cublasStatus_t status),
+	(status))
 STUB(library, cublasStatus_t, cublasLoggerConfigure, hand_cublasLoggerConfigure, (int logIsOn,
 	int logToStdOut, int logToStdErr, const char *logFileName), (logIsOn, logToStdOut,
 	logToStdErr, logFileName))
@@ -321,53 +322,56 @@ STUB(library, cublasStatus_t, cublasSetLoggerCallback, hand_cublasSetLoggerCallb
 	(cublasLogCallback userCallback), (userCallback))
 STUB(library, cublasStatus_t, cublasGetLoggerCallback, hand_cublasGetLoggerCallback,
 	(cublasLogCallback *userCallback), (userCallback))
-STUB(library, cublasStatus_t, cublasSetVector, hand_cublasSetVector, (int n, int elemSize,
-	const void *x, int incx, void *devicePtr, int incy), (n, elemSize, x, incx, devicePtr,
-	incy))
-STUB(library, cublasStatus_t, cublasSetVector_64, hand_cublasSetVector, (int64_t n,
-	int64_t elemSize, const void *x, int64_t incx, void *devicePtr, int64_t incy), (n,
-	elemSize, x, incx, devicePtr, incy))
-STUB(library, cublasStatus_t, cublasGetVector, hand_cublasGetVector, (int n, int elemSize,
-	const void *x, int incx, void *y, int incy), (n, elemSize, x, incx, y, incy))
-STUB(library, cublasStatus_t, cublasGetVector_64, hand_cublasGetVector, (int64_t n,
-	int64_t elemSize, const void *x, int64_t incx, void *y, int64_t incy), (n, elemSize, x,
-	incx, y, incy))
-STUB(library, cublasStatus_t, cublasSetMatrix, hand_cublasSetMatrix, (int rows, int cols,
-	int elemSize, const void *A, int lda, void *B, int ldb), (rows, cols, elemSize, A, lda,
-	B, ldb))
-STUB(library, cublasStatus_t, cublasSetMatrix_64, hand_cublasSetMatrix, (int64_t rows,
+STUB(library, cublasStatus_t, cublasSetVector, cublas_copy_vector, (int n, int elemSize,
+	const void *x, int incx, void *devicePtr, int incy), (TO_DEVICE, n, elemSize, x, incx,
+	devicePtr, incy, false, NULL))
+STUB(library, cublasStatus_t, cublasSetVector_64, cublas_copy_vector, (int64_t n,
+	int64_t elemSize, const void *x, int64_t incx, void *devicePtr, int64_t incy),
+	(TO_DEVICE, n, elemSize, x, incx, devicePtr, incy, false, NULL))
+STUB(library, cublasStatus_t, cublasGetVector, cublas_copy_vector, (int n, int elemSize,
+	const void *x, int incx, void *y, int incy), (TO_HOST, n, elemSize, x, incx, y, incy,
+	false, NULL))
+STUB(library, cublasStatus_t, cublasGetVector_64, cublas_copy_vector, (int64_t n,
+	int64_t elemSize, const void *x, int64_t incx, void *y, int64_t incy), (TO_HOST, n,
+	elemSize, x, incx, y, incy, false, NULL))
+STUB(library, cublasStatus_t, cublasSetMatrix, cublas_copy_matrix, (int rows, int cols,
+	int elemSize, const void *A, int lda, void *B, int ldb), (TO_DEVICE, rows, cols,
+	elemSize, A, lda, B, ldb, false, NULL))
+STUB(library, cublasStatus_t, cublasSetMatrix_64, cublas_copy_matrix, (int64_t rows,
 	int64_t cols, int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb),
-	(rows, cols, elemSize, A, lda, B, ldb))
-STUB(library, cublasStatus_t, cublasGetMatrix, hand_cublasGetMatrix, (int rows, int cols,
-	int elemSize, const void *A, int lda, void *B, int ldb), (rows, cols, elemSize, A, lda,
-	B, ldb))
-STUB(library, cublasStatus_t, cublasGetMatrix_64, hand_cublasGetMatrix, (int64_t rows,
+	(TO_DEVICE, rows, cols, elemSize, A, lda, B, ldb, false, NULL))
+STUB(library, cublasStatus_t, cublasGetMatrix, cublas_copy_matrix, (int rows, int cols,
+	int elemSize, const void *A, int lda, void *B, int ldb), (TO_HOST, rows, cols, elemSize,
+	A, lda, B, ldb, false, NULL))
+STUB(library, cublasStatus_t, cublasGetMatrix_64, cublas_copy_matrix, (int64_t rows,
 	int64_t cols, int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb),
-	(rows, cols, elemSize, A, lda, B, ldb))
-STUB(library, cublasStatus_t, cublasSetVectorAsync, hand_cublasSetVectorAsync, (int n,
-	int elemSize, const void *hostPtr, int incx, void *devicePtr, int incy,
-	cudaStream_t stream), (n, elemSize, hostPtr, incx, devicePtr, incy, stream))
-STUB(library, cublasStatus_t, cublasSetVectorAsync_64, hand_cublasSetVectorAsync, (int64_t n,
+	(TO_HOST, rows, cols, elemSize, A, lda, B, ldb, false, NULL))
+STUB(library, cublasStatus_t, cublasSetVectorAsync, cublas_copy_vector, (int n, int elemSize,
+	const void *hostPtr, int incx, void *devicePtr, int incy, cudaStream_t stream),
+	(TO_DEVICE, n, elemSize, hostPtr, incx, devicePtr, incy, true, stream))
+STUB(library, cublasStatus_t, cublasSetVectorAsync_64, cublas_copy_vector, (int64_t n,
 	int64_t elemSize, const void *hostPtr, int64_t incx, void *devicePtr, int64_t incy,
-	cudaStream_t stream), (n, elemSize, hostPtr, incx, devicePtr, incy, stream))
-STUB(library, cublasStatus_t, cublasGetVectorAsync, hand_cublasGetVectorAsync, (int n,
-	int elemSize, const void *devicePtr, int incx, void *hostPtr, int incy,
-	cudaStream_t stream), (n, elemSize, devicePtr, incx, hostPtr, incy, stream))
-STUB(library, cublasStatus_t, cublasGetVectorAsync_64, hand_cublasGetVectorAsync, (int64_t n,
+	cudaStream_t stream), (TO_DEVICE, n, elemSize, hostPtr, incx, devicePtr, incy, true,
+	stream))
+STUB(library, cublasStatus_t, cublasGetVectorAsync, cublas_copy_vector, (int n, int elemSize,
+	const void *devicePtr, int incx, void *hostPtr, int incy, cudaStream_t stream),
+	(TO_HOST, n, elemSize, devicePtr, incx, hostPtr, incy, true, stream))
+STUB(library, cublasStatus_t, cublasGetVectorAsync_64, cublas_copy_vector, (int64_t n,
 	int64_t elemSize, const void *devicePtr, int64_t incx, void *hostPtr, int64_t incy,
-	cudaStream_t stream), (n, elemSize, devicePtr, incx, hostPtr, incy, stream))
-STUB(library, cublasStatus_t, cublasSetMatrixAsync, hand_cublasSetMatrixAsync, (int rows,
-	int cols, int elemSize, const void *A, int lda, void *B, int ldb, cudaStream_t stream),
-	(rows, cols, elemSize, A, lda, B, ldb, stream))
-STUB(library, cublasStatus_t, cublasSetMatrixAsync_64, hand_cublasSetMatrixAsync, (int64_t rows,
+	cudaStream_t stream), (TO_HOST, n, elemSize, devicePtr, incx, hostPtr, incy, true,
+	stream))
+STUB(library, cublasStatus_t, cublasSetMatrixAsync, cublas_copy_matrix, (int rows, int cols,
+	int elemSize, const void *A, int lda, void *B, int ldb, cudaStream_t stream),
+	(TO_DEVICE, rows, cols, elemSize, A, lda, B, ldb, true, stream))
+STUB(library, cublasStatus_t, cublasSetMatrixAsync_64, cublas_copy_matrix, (int64_t rows,
 	int64_t cols, int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
-	cudaStream_t stream), (rows, cols, elemSize, A, lda, B, ldb, stream))
-STUB(library, cublasStatus_t, cublasGetMatrixAsync, hand_cublasGetMatrixAsync, (int rows,
-	int cols, int elemSize, const void *A, int lda, void *B, int ldb, cudaStream_t stream),
-	(rows, cols, elemSize, A, lda, B, ldb, stream))
-STUB(library, cublasStatus_t, cublasGetMatrixAsync_64, hand_cublasGetMatrixAsync, (int64_t rows,
+	cudaStream_t stream), (TO_DEVICE, rows, cols, elemSize, A, lda, B, ldb, true, stream))
+STUB(library, cublasStatus_t, cublasGetMatrixAsync, cublas_copy_matrix, (int rows, int cols,
+	int elemSize, const void *A, int lda, void *B, int ldb, cudaStream_t stream), (TO_HOST,
+	rows, cols, elemSize, A, lda, B, ldb, true, stream))
+STUB(library, cublasStatus_t, cublasGetMatrixAsync_64, cublas_copy_matrix, (int64_t rows,
 	int64_t cols, int64_t elemSize, const void *A, int64_t lda, void *B, int64_t ldb,
-	cudaStream_t stream), (rows, cols, elemSize, A, lda, B, ldb, stream))
+	cudaStream_t stream), (TO_HOST, rows, cols, elemSize, A, lda, B, ldb, true, stream))
 STUB(library, void, cublasXerbla, hand_cublasXerbla, (const char *srName, int info), (srName,
 	info))
 
@@ -2310,406 +2314,439 @@ STUB_EXPORT cublasStatus_t cublasUint8gemmBias(cublasHandle_t handle, cublasOper
 	return vcuda_library_send(&call, OP_cublasUint8gemmBias, &body, sizeof(body),
 		LIBRARY_KEY_TO(14), NULL, 0);
 }
-STUB(library, cublasStatus_t, cublasAlloc, hand_cublasAlloc, (int n, int elemSize,
+STUB(library, cublasStatus_t, cublasAlloc, cublas_legacy_alloc, (int n, int elemSize,
 	void **devicePtr), (n, elemSize, devicePtr))
-STUB(library, void, cublasCaxpy, hand_cublasCaxpy, (int n, cuComplex alpha, const cuComplex *x,
-	int incx, cuComplex *y, int incy), (n, alpha, x, incx, y, incy))
-STUB(library, void, cublasCcopy, hand_cublasCcopy, (int n, const cuComplex *x, int incx,
-	cuComplex *y, int incy), (n, x, incx, y, incy))
-STUB(library, cuComplex, cublasCdotc, hand_cublasCdotc, (int n, const cuComplex *x, int incx,
-	const cuComplex *y, int incy), (n, x, incx, y, incy))
-STUB(library, cuComplex, cublasCdotu, hand_cublasCdotu, (int n, const cuComplex *x, int incx,
-	const cuComplex *y, int incy), (n, x, incx, y, incy))
-STUB(library, void, cublasCgbmv, hand_cublasCgbmv, (char trans, int m, int n, int kl, int ku,
+STUB(library, void, cublasCaxpy, LEGACY, (int n, cuComplex alpha, const cuComplex *x, int incx,
+	cuComplex *y, int incy), (cublasCaxpy_v2, n, &alpha, x, incx, y, incy))
+STUB(library, void, cublasCcopy, LEGACY, (int n, const cuComplex *x, int incx, cuComplex *y,
+	int incy), (cublasCcopy_v2, n, x, incx, y, incy))
+STUB(library, cuComplex, cublasCdotc, LEGACY_C, (int n, const cuComplex *x, int incx,
+	const cuComplex *y, int incy), (cublasCdotc_v2, n, x, incx, y, incy))
+STUB(library, cuComplex, cublasCdotu, LEGACY_C, (int n, const cuComplex *x, int incx,
+	const cuComplex *y, int incy), (cublasCdotu_v2, n, x, incx, y, incy))
+STUB(library, void, cublasCgbmv, LEGACY, (char trans, int m, int n, int kl, int ku,
 	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *x, int incx,
-	cuComplex beta, cuComplex *y, int incy), (trans, m, n, kl, ku, alpha, A, lda, x, incx,
-	beta, y, incy))
-STUB(library, void, cublasCgemm, hand_cublasCgemm, (char transa, char transb, int m, int n,
-	int k, cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
-	cuComplex beta, cuComplex *C, int ldc), (transa, transb, m, n, k, alpha, A, lda, B, ldb,
-	beta, C, ldc))
-STUB(library, void, cublasCgemv, hand_cublasCgemv, (char trans, int m, int n, cuComplex alpha,
-	const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
-	int incy), (trans, m, n, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasCgerc, hand_cublasCgerc, (int m, int n, cuComplex alpha,
-	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda), (m,
-	n, alpha, x, incx, y, incy, A, lda))
-STUB(library, void, cublasCgeru, hand_cublasCgeru, (int m, int n, cuComplex alpha,
-	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda), (m,
-	n, alpha, x, incx, y, incy, A, lda))
-STUB(library, void, cublasChbmv, hand_cublasChbmv, (char uplo, int n, int k, cuComplex alpha,
-	const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
-	int incy), (uplo, n, k, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasChemm, hand_cublasChemm, (char side, char uplo, int m, int n,
+	cuComplex beta, cuComplex *y, int incy), (cublasCgbmv_v2, cublas_operation(trans), m, n,
+	kl, ku, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasCgemm, LEGACY, (char transa, char transb, int m, int n, int k,
 	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
-	cuComplex beta, cuComplex *C, int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta,
-	C, ldc))
-STUB(library, void, cublasChemv, hand_cublasChemv, (char uplo, int n, cuComplex alpha,
+	cuComplex beta, cuComplex *C, int ldc), (cublasCgemm_v2, cublas_operation(transa),
+	cublas_operation(transb), m, n, k, &alpha, A, lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasCgemv, LEGACY, (char trans, int m, int n, cuComplex alpha,
 	const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
-	int incy), (uplo, n, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasCher, hand_cublasCher, (char uplo, int n, float alpha,
-	const cuComplex *x, int incx, cuComplex *A, int lda), (uplo, n, alpha, x, incx, A,
-	lda))
-STUB(library, void, cublasCher2, hand_cublasCher2, (char uplo, int n, cuComplex alpha,
-	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *A, int lda),
-	(uplo, n, alpha, x, incx, y, incy, A, lda))
-STUB(library, void, cublasCher2k, hand_cublasCher2k, (char uplo, char trans, int n, int k,
-	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb, float beta,
-	cuComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasCherk, hand_cublasCherk, (char uplo, char trans, int n, int k,
-	float alpha, const cuComplex *A, int lda, float beta, cuComplex *C, int ldc), (uplo,
-	trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, void, cublasChpmv, hand_cublasChpmv, (char uplo, int n, cuComplex alpha,
-	const cuComplex *AP, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
-	int incy), (uplo, n, alpha, AP, x, incx, beta, y, incy))
-STUB(library, void, cublasChpr, hand_cublasChpr, (char uplo, int n, float alpha,
-	const cuComplex *x, int incx, cuComplex *AP), (uplo, n, alpha, x, incx, AP))
-STUB(library, void, cublasChpr2, hand_cublasChpr2, (char uplo, int n, cuComplex alpha,
-	const cuComplex *x, int incx, const cuComplex *y, int incy, cuComplex *AP), (uplo, n,
-	alpha, x, incx, y, incy, AP))
-STUB(library, void, cublasCrot, hand_cublasCrot, (int n, cuComplex *x, int incx, cuComplex *y,
-	int incy, float c, cuComplex s), (n, x, incx, y, incy, c, s))
-STUB(library, void, cublasCrotg, hand_cublasCrotg, (cuComplex *ca, cuComplex cb, float *sc,
-	cuComplex *cs), (ca, cb, sc, cs))
-STUB(library, void, cublasCscal, hand_cublasCscal, (int n, cuComplex alpha, cuComplex *x,
-	int incx), (n, alpha, x, incx))
-STUB(library, void, cublasCsrot, hand_cublasCsrot, (int n, cuComplex *x, int incx, cuComplex *y,
-	int incy, float c, float s), (n, x, incx, y, incy, c, s))
-STUB(library, void, cublasCsscal, hand_cublasCsscal, (int n, float alpha, cuComplex *x,
-	int incx), (n, alpha, x, incx))
-STUB(library, void, cublasCswap, hand_cublasCswap, (int n, cuComplex *x, int incx, cuComplex *y,
-	int incy), (n, x, incx, y, incy))
-STUB(library, void, cublasCsymm, hand_cublasCsymm, (char side, char uplo, int m, int n,
-	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
-	cuComplex beta, cuComplex *C, int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta,
-	C, ldc))
-STUB(library, void, cublasCsyr2k, hand_cublasCsyr2k, (char uplo, char trans, int n, int k,
-	cuComplex alpha, const cuComplex *A, int lda, const cuComplex *B, int ldb,
-	cuComplex beta, cuComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta,
-	C, ldc))
-STUB(library, void, cublasCsyrk, hand_cublasCsyrk, (char uplo, char trans, int n, int k,
-	cuComplex alpha, const cuComplex *A, int lda, cuComplex beta, cuComplex *C, int ldc),
-	(uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, void, cublasCtbmv, hand_cublasCtbmv, (char uplo, char trans, char diag, int n,
-	int k, const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, k,
-	A, lda, x, incx))
-STUB(library, void, cublasCtbsv, hand_cublasCtbsv, (char uplo, char trans, char diag, int n,
-	int k, const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, k,
-	A, lda, x, incx))
-STUB(library, void, cublasCtpmv, hand_cublasCtpmv, (char uplo, char trans, char diag, int n,
-	const cuComplex *AP, cuComplex *x, int incx), (uplo, trans, diag, n, AP, x, incx))
-STUB(library, void, cublasCtpsv, hand_cublasCtpsv, (char uplo, char trans, char diag, int n,
-	const cuComplex *AP, cuComplex *x, int incx), (uplo, trans, diag, n, AP, x, incx))
-STUB(library, void, cublasCtrmm, hand_cublasCtrmm, (char side, char uplo, char transa,
-	char diag, int m, int n, cuComplex alpha, const cuComplex *A, int lda, cuComplex *B,
-	int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasCtrmv, hand_cublasCtrmv, (char uplo, char trans, char diag, int n,
-	const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, A, lda, x,
-	incx))
-STUB(library, void, cublasCtrsm, hand_cublasCtrsm, (char side, char uplo, char transa,
-	char diag, int m, int n, cuComplex alpha, const cuComplex *A, int lda, cuComplex *B,
-	int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasCtrsv, hand_cublasCtrsv, (char uplo, char trans, char diag, int n,
-	const cuComplex *A, int lda, cuComplex *x, int incx), (uplo, trans, diag, n, A, lda, x,
-	incx))
-STUB(library, double, cublasDasum, hand_cublasDasum, (int n, const double *x, int incx), (n, x,
-	incx))
-STUB(library, void, cublasDaxpy, hand_cublasDaxpy, (int n, double alpha, const double *x,
-	int incx, double *y, int incy), (n, alpha, x, incx, y, incy))
-STUB(library, void, cublasDcopy, hand_cublasDcopy, (int n, const double *x, int incx, double *y,
-	int incy), (n, x, incx, y, incy))
-STUB(library, double, cublasDdot, hand_cublasDdot, (int n, const double *x, int incx,
-	const double *y, int incy), (n, x, incx, y, incy))
-STUB(library, void, cublasDgbmv, hand_cublasDgbmv, (char trans, int m, int n, int kl, int ku,
-	double alpha, const double *A, int lda, const double *x, int incx, double beta,
-	double *y, int incy), (trans, m, n, kl, ku, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasDgemm, hand_cublasDgemm, (char transa, char transb, int m, int n,
-	int k, double alpha, const double *A, int lda, const double *B, int ldb, double beta,
-	double *C, int ldc), (transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasDgemv, hand_cublasDgemv, (char trans, int m, int n, double alpha,
-	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
-	(trans, m, n, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasDger, hand_cublasDger, (int m, int n, double alpha, const double *x,
-	int incx, const double *y, int incy, double *A, int lda), (m, n, alpha, x, incx, y,
-	incy, A, lda))
-STUB(library, double, cublasDnrm2, hand_cublasDnrm2, (int n, const double *x, int incx), (n, x,
-	incx))
-STUB(library, void, cublasDrot, hand_cublasDrot, (int n, double *x, int incx, double *y,
-	int incy, double sc, double ss), (n, x, incx, y, incy, sc, ss))
-STUB(library, void, cublasDrotg, hand_cublasDrotg, (double *sa, double *sb, double *sc,
-	double *ss), (sa, sb, sc, ss))
-STUB(library, void, cublasDrotm, hand_cublasDrotm, (int n, double *x, int incx, double *y,
-	int incy, const double *sparam), (n, x, incx, y, incy, sparam))
-STUB(library, void, cublasDrotmg, hand_cublasDrotmg, (double *sd1, double *sd2, double *sx1,
-	const double *sy1, double *sparam), (sd1, sd2, sx1, sy1, sparam))
-STUB(library, void, cublasDsbmv, hand_cublasDsbmv, (char uplo, int n, int k, double alpha,
-	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
-	(uplo, n, k, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasDscal, hand_cublasDscal, (int n, double alpha, double *x, int incx),
-	(n, alpha, x, incx))
-STUB(library, void, cublasDspmv, hand_cublasDspmv, (char uplo, int n, double alpha,
-	const double *AP, const double *x, int incx, double beta, double *y, int incy), (uplo,
-	n, alpha, AP, x, incx, beta, y, incy))
-STUB(library, void, cublasDspr, hand_cublasDspr, (char uplo, int n, double alpha,
-	const double *x, int incx, double *AP), (uplo, n, alpha, x, incx, AP))
-STUB(library, void, cublasDspr2, hand_cublasDspr2, (char uplo, int n, double alpha,
-	const double *x, int incx, const double *y, int incy, double *AP), (uplo, n, alpha, x,
-	incx, y, incy, AP))
-STUB(library, void, cublasDswap, hand_cublasDswap, (int n, double *x, int incx, double *y,
-	int incy), (n, x, incx, y, incy))
-STUB(library, void, cublasDsymm, hand_cublasDsymm, (char side, char uplo, int m, int n,
-	double alpha, const double *A, int lda, const double *B, int ldb, double beta,
-	double *C, int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasDsymv, hand_cublasDsymv, (char uplo, int n, double alpha,
-	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
-	(uplo, n, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasDsyr, hand_cublasDsyr, (char uplo, int n, double alpha,
-	const double *x, int incx, double *A, int lda), (uplo, n, alpha, x, incx, A, lda))
-STUB(library, void, cublasDsyr2, hand_cublasDsyr2, (char uplo, int n, double alpha,
-	const double *x, int incx, const double *y, int incy, double *A, int lda), (uplo, n,
-	alpha, x, incx, y, incy, A, lda))
-STUB(library, void, cublasDsyr2k, hand_cublasDsyr2k, (char uplo, char trans, int n, int k,
-	double alpha, const double *A, int lda, const double *B, int ldb, double beta,
-	double *C, int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasDsyrk, hand_cublasDsyrk, (char uplo, char trans, int n, int k,
-	double alpha, const double *A, int lda, double beta, double *C, int ldc), (uplo, trans,
-	n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, void, cublasDtbmv, hand_cublasDtbmv, (char uplo, char trans, char diag, int n,
-	int k, const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, k, A, lda,
-	x, incx))
-STUB(library, void, cublasDtbsv, hand_cublasDtbsv, (char uplo, char trans, char diag, int n,
-	int k, const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, k, A, lda,
-	x, incx))
-STUB(library, void, cublasDtpmv, hand_cublasDtpmv, (char uplo, char trans, char diag, int n,
-	const double *AP, double *x, int incx), (uplo, trans, diag, n, AP, x, incx))
-STUB(library, void, cublasDtpsv, hand_cublasDtpsv, (char uplo, char trans, char diag, int n,
-	const double *AP, double *x, int incx), (uplo, trans, diag, n, AP, x, incx))
-STUB(library, void, cublasDtrmm, hand_cublasDtrmm, (char side, char uplo, char transa,
-	char diag, int m, int n, double alpha, const double *A, int lda, double *B, int ldb),
-	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasDtrmv, hand_cublasDtrmv, (char uplo, char trans, char diag, int n,
-	const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, A, lda, x,
-	incx))
-STUB(library, void, cublasDtrsm, hand_cublasDtrsm, (char side, char uplo, char transa,
-	char diag, int m, int n, double alpha, const double *A, int lda, double *B, int ldb),
-	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasDtrsv, hand_cublasDtrsv, (char uplo, char trans, char diag, int n,
-	const double *A, int lda, double *x, int incx), (uplo, trans, diag, n, A, lda, x,
-	incx))
-STUB(library, double, cublasDzasum, hand_cublasDzasum, (int n, const cuDoubleComplex *x,
-	int incx), (n, x, incx))
-STUB(library, double, cublasDznrm2, hand_cublasDznrm2, (int n, const cuDoubleComplex *x,
-	int incx), (n, x, incx))
-STUB(library, cublasStatus_t, cublasFree, hand_cublasFree, (void *devicePtr), (devicePtr))
-STUB(library, cublasStatus_t, cublasGetError, hand_cublasGetError, (void), ())
-STUB(library, cublasStatus_t, cublasGetVersion, hand_cublasGetVersion, (int *version),
-	(version))
-STUB(library, int, cublasIcamax, hand_cublasIcamax, (int n, const cuComplex *x, int incx), (n,
-	x, incx))
-STUB(library, int, cublasIcamin, hand_cublasIcamin, (int n, const cuComplex *x, int incx), (n,
-	x, incx))
-STUB(library, int, cublasIdamax, hand_cublasIdamax, (int n, const double *x, int incx), (n, x,
-	incx))
-STUB(library, int, cublasIdamin, hand_cublasIdamin, (int n, const double *x, int incx), (n, x,
-	incx))
-STUB(library, cublasStatus_t, cublasInit, hand_cublasInit, (void), ())
-STUB(library, int, cublasIsamax, hand_cublasIsamax, (int n, const float *x, int incx), (n, x,
-	incx))
-STUB(library, int, cublasIsamin, hand_cublasIsamin, (int n, const float *x, int incx), (n, x,
-	incx))
-STUB(library, int, cublasIzamax, hand_cublasIzamax, (int n, const cuDoubleComplex *x, int incx),
-	(n, x, incx))
-STUB(library, int, cublasIzamin, hand_cublasIzamin, (int n, const cuDoubleComplex *x, int incx),
-	(n, x, incx))
-STUB(library, float, cublasSasum, hand_cublasSasum, (int n, const float *x, int incx), (n, x,
-	incx))
-STUB(library, void, cublasSaxpy, hand_cublasSaxpy, (int n, float alpha, const float *x,
-	int incx, float *y, int incy), (n, alpha, x, incx, y, incy))
-STUB(library, float, cublasScasum, hand_cublasScasum, (int n, const cuComplex *x, int incx), (n,
-	x, incx))
-STUB(library, float, cublasScnrm2, hand_cublasScnrm2, (int n, const cuComplex *x, int incx), (n,
-	x, incx))
-STUB(library, void, cublasScopy, hand_cublasScopy, (int n, const float *x, int incx, float *y,
-	int incy), (n, x, incx, y, incy))
-STUB(library, float, cublasSdot, hand_cublasSdot, (int n, const float *x, int incx,
-	const float *y, int incy), (n, x, incx, y, incy))
-STUB(library, cublasStatus_t, cublasSetKernelStream, hand_cublasSetKernelStream,
-	(cudaStream_t stream), (stream))
-STUB(library, void, cublasSgbmv, hand_cublasSgbmv, (char trans, int m, int n, int kl, int ku,
-	float alpha, const float *A, int lda, const float *x, int incx, float beta, float *y,
-	int incy), (trans, m, n, kl, ku, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasSgemm, hand_cublasSgemm, (char transa, char transb, int m, int n,
-	int k, float alpha, const float *A, int lda, const float *B, int ldb, float beta,
-	float *C, int ldc), (transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasSgemv, hand_cublasSgemv, (char trans, int m, int n, float alpha,
-	const float *A, int lda, const float *x, int incx, float beta, float *y, int incy),
-	(trans, m, n, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasSger, hand_cublasSger, (int m, int n, float alpha, const float *x,
-	int incx, const float *y, int incy, float *A, int lda), (m, n, alpha, x, incx, y, incy,
+	int incy), (cublasCgemv_v2, cublas_operation(trans), m, n, &alpha, A, lda, x, incx,
+	&beta, y, incy))
+STUB(library, void, cublasCgerc, LEGACY, (int m, int n, cuComplex alpha, const cuComplex *x,
+	int incx, const cuComplex *y, int incy, cuComplex *A, int lda), (cublasCgerc_v2, m, n,
+	&alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasCgeru, LEGACY, (int m, int n, cuComplex alpha, const cuComplex *x,
+	int incx, const cuComplex *y, int incy, cuComplex *A, int lda), (cublasCgeru_v2, m, n,
+	&alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasChbmv, LEGACY, (char uplo, int n, int k, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
+	int incy), (cublasChbmv_v2, cublas_fill(uplo), n, k, &alpha, A, lda, x, incx, &beta, y,
+	incy))
+STUB(library, void, cublasChemm, LEGACY, (char side, char uplo, int m, int n, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C,
+	int ldc), (cublasChemm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A, lda,
+	B, ldb, &beta, C, ldc))
+STUB(library, void, cublasChemv, LEGACY, (char uplo, int n, cuComplex alpha, const cuComplex *A,
+	int lda, const cuComplex *x, int incx, cuComplex beta, cuComplex *y, int incy),
+	(cublasChemv_v2, cublas_fill(uplo), n, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasCher, LEGACY, (char uplo, int n, float alpha, const cuComplex *x,
+	int incx, cuComplex *A, int lda), (cublasCher_v2, cublas_fill(uplo), n, &alpha, x, incx,
 	A, lda))
-STUB(library, cublasStatus_t, cublasShutdown, hand_cublasShutdown, (void), ())
-STUB(library, float, cublasSnrm2, hand_cublasSnrm2, (int n, const float *x, int incx), (n, x,
-	incx))
-STUB(library, void, cublasSrot, hand_cublasSrot, (int n, float *x, int incx, float *y, int incy,
-	float sc, float ss), (n, x, incx, y, incy, sc, ss))
-STUB(library, void, cublasSrotg, hand_cublasSrotg, (float *sa, float *sb, float *sc, float *ss),
-	(sa, sb, sc, ss))
-STUB(library, void, cublasSrotm, hand_cublasSrotm, (int n, float *x, int incx, float *y,
-	int incy, const float *sparam), (n, x, incx, y, incy, sparam))
-STUB(library, void, cublasSrotmg, hand_cublasSrotmg, (float *sd1, float *sd2, float *sx1,
-	const float *sy1, float *sparam), (sd1, sd2, sx1, sy1, sparam))
-STUB(library, void, cublasSsbmv, hand_cublasSsbmv, (char uplo, int n, int k, float alpha,
+STUB(library, void, cublasCher2, LEGACY, (char uplo, int n, cuComplex alpha, const cuComplex *x,
+	int incx, const cuComplex *y, int incy, cuComplex *A, int lda), (cublasCher2_v2,
+	cublas_fill(uplo), n, &alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasCher2k, LEGACY, (char uplo, char trans, int n, int k, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *B, int ldb, float beta, cuComplex *C,
+	int ldc), (cublasCher2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A,
+	lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasCherk, LEGACY, (char uplo, char trans, int n, int k, float alpha,
+	const cuComplex *A, int lda, float beta, cuComplex *C, int ldc), (cublasCherk_v2,
+	cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda, &beta, C, ldc))
+STUB(library, void, cublasChpmv, LEGACY, (char uplo, int n, cuComplex alpha,
+	const cuComplex *AP, const cuComplex *x, int incx, cuComplex beta, cuComplex *y,
+	int incy), (cublasChpmv_v2, cublas_fill(uplo), n, &alpha, AP, x, incx, &beta, y, incy))
+STUB(library, void, cublasChpr, LEGACY, (char uplo, int n, float alpha, const cuComplex *x,
+	int incx, cuComplex *AP), (cublasChpr_v2, cublas_fill(uplo), n, &alpha, x, incx, AP))
+STUB(library, void, cublasChpr2, LEGACY, (char uplo, int n, cuComplex alpha, const cuComplex *x,
+	int incx, const cuComplex *y, int incy, cuComplex *AP), (cublasChpr2_v2,
+	cublas_fill(uplo), n, &alpha, x, incx, y, incy, AP))
+STUB(library, void, cublasCrot, LEGACY, (int n, cuComplex *x, int incx, cuComplex *y, int incy,
+	float c, cuComplex s), (cublasCrot_v2, n, x, incx, y, incy, &c, &s))
+STUB(library, void, cublasCrotg, LEGACY, (cuComplex *ca, cuComplex cb, float *sc,
+	cuComplex *cs), (cublasCrotg_v2, ca, &cb, sc, cs))
+STUB(library, void, cublasCscal, LEGACY, (int n, cuComplex alpha, cuComplex *x, int incx),
+	(cublasCscal_v2, n, &alpha, x, incx))
+STUB(library, void, cublasCsrot, LEGACY, (int n, cuComplex *x, int incx, cuComplex *y, int incy,
+	float c, float s), (cublasCsrot_v2, n, x, incx, y, incy, &c, &s))
+STUB(library, void, cublasCsscal, LEGACY, (int n, float alpha, cuComplex *x, int incx),
+	(cublasCsscal_v2, n, &alpha, x, incx))
+STUB(library, void, cublasCswap, LEGACY, (int n, cuComplex *x, int incx, cuComplex *y,
+	int incy), (cublasCswap_v2, n, x, incx, y, incy))
+STUB(library, void, cublasCsymm, LEGACY, (char side, char uplo, int m, int n, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C,
+	int ldc), (cublasCsymm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A, lda,
+	B, ldb, &beta, C, ldc))
+STUB(library, void, cublasCsyr2k, LEGACY, (char uplo, char trans, int n, int k, cuComplex alpha,
+	const cuComplex *A, int lda, const cuComplex *B, int ldb, cuComplex beta, cuComplex *C,
+	int ldc), (cublasCsyr2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A,
+	lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasCsyrk, LEGACY, (char uplo, char trans, int n, int k, cuComplex alpha,
+	const cuComplex *A, int lda, cuComplex beta, cuComplex *C, int ldc), (cublasCsyrk_v2,
+	cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda, &beta, C, ldc))
+STUB(library, void, cublasCtbmv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const cuComplex *A, int lda, cuComplex *x, int incx), (cublasCtbmv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasCtbsv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const cuComplex *A, int lda, cuComplex *x, int incx), (cublasCtbsv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasCtpmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuComplex *AP, cuComplex *x, int incx), (cublasCtpmv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasCtpsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuComplex *AP, cuComplex *x, int incx), (cublasCtpsv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasCtrmm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, cuComplex alpha, const cuComplex *A, int lda, cuComplex *B, int ldb),
+	(cublasCtrmm_v2, cublas_side(side), cublas_fill(uplo), cublas_operation(transa),
+	cublas_diag(diag), m, n, &alpha, A, lda, B, ldb, B, ldb))
+STUB(library, void, cublasCtrmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuComplex *A, int lda, cuComplex *x, int incx), (cublasCtrmv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
+STUB(library, void, cublasCtrsm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, cuComplex alpha, const cuComplex *A, int lda, cuComplex *B, int ldb),
+	(cublasCtrsm_v2, cublas_side(side), cublas_fill(uplo), cublas_operation(transa),
+	cublas_diag(diag), m, n, &alpha, A, lda, B, ldb))
+STUB(library, void, cublasCtrsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuComplex *A, int lda, cuComplex *x, int incx), (cublasCtrsv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
+STUB(library, double, cublasDasum, LEGACY_D, (int n, const double *x, int incx),
+	(cublasDasum_v2, n, x, incx))
+STUB(library, void, cublasDaxpy, LEGACY, (int n, double alpha, const double *x, int incx,
+	double *y, int incy), (cublasDaxpy_v2, n, &alpha, x, incx, y, incy))
+STUB(library, void, cublasDcopy, LEGACY, (int n, const double *x, int incx, double *y,
+	int incy), (cublasDcopy_v2, n, x, incx, y, incy))
+STUB(library, double, cublasDdot, LEGACY_D, (int n, const double *x, int incx, const double *y,
+	int incy), (cublasDdot_v2, n, x, incx, y, incy))
+STUB(library, void, cublasDgbmv, LEGACY, (char trans, int m, int n, int kl, int ku,
+	double alpha, const double *A, int lda, const double *x, int incx, double beta,
+	double *y, int incy), (cublasDgbmv_v2, cublas_operation(trans), m, n, kl, ku, &alpha, A,
+	lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasDgemm, LEGACY, (char transa, char transb, int m, int n, int k,
+	double alpha, const double *A, int lda, const double *B, int ldb, double beta,
+	double *C, int ldc), (cublasDgemm_v2, cublas_operation(transa),
+	cublas_operation(transb), m, n, k, &alpha, A, lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasDgemv, LEGACY, (char trans, int m, int n, double alpha,
+	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
+	(cublasDgemv_v2, cublas_operation(trans), m, n, &alpha, A, lda, x, incx, &beta, y,
+	incy))
+STUB(library, void, cublasDger, LEGACY, (int m, int n, double alpha, const double *x, int incx,
+	const double *y, int incy, double *A, int lda), (cublasDger_v2, m, n, &alpha, x, incx,
+	y, incy, A, lda))
+STUB(library, double, cublasDnrm2, LEGACY_D, (int n, const double *x, int incx),
+	(cublasDnrm2_v2, n, x, incx))
+STUB(library, void, cublasDrot, LEGACY, (int n, double *x, int incx, double *y, int incy,
+	double sc, double ss), (cublasDrot_v2, n, x, incx, y, incy, &sc, &ss))
+STUB(library, void, cublasDrotg, LEGACY, (double *sa, double *sb, double *sc, double *ss),
+	(cublasDrotg_v2, sa, sb, sc, ss))
+STUB(library, void, cublasDrotm, LEGACY, (int n, double *x, int incx, double *y, int incy,
+	const double *sparam), (cublasDrotm_v2, n, x, incx, y, incy, sparam))
+STUB(library, void, cublasDrotmg, LEGACY, (double *sd1, double *sd2, double *sx1,
+	const double *sy1, double *sparam), (cublasDrotmg_v2, sd1, sd2, sx1, sy1, sparam))
+STUB(library, void, cublasDsbmv, LEGACY, (char uplo, int n, int k, double alpha,
+	const double *A, int lda, const double *x, int incx, double beta, double *y, int incy),
+	(cublasDsbmv_v2, cublas_fill(uplo), n, k, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasDscal, LEGACY, (int n, double alpha, double *x, int incx),
+	(cublasDscal_v2, n, &alpha, x, incx))
+STUB(library, void, cublasDspmv, LEGACY, (char uplo, int n, double alpha, const double *AP,
+	const double *x, int incx, double beta, double *y, int incy), (cublasDspmv_v2,
+	cublas_fill(uplo), n, &alpha, AP, x, incx, &beta, y, incy))
+STUB(library, void, cublasDspr, LEGACY, (char uplo, int n, double alpha, const double *x,
+	int incx, double *AP), (cublasDspr_v2, cublas_fill(uplo), n, &alpha, x, incx, AP))
+STUB(library, void, cublasDspr2, LEGACY, (char uplo, int n, double alpha, const double *x,
+	int incx, const double *y, int incy, double *AP), (cublasDspr2_v2, cublas_fill(uplo), n,
+	&alpha, x, incx, y, incy, AP))
+STUB(library, void, cublasDswap, LEGACY, (int n, double *x, int incx, double *y, int incy),
+	(cublasDswap_v2, n, x, incx, y, incy))
+STUB(library, void, cublasDsymm, LEGACY, (char side, char uplo, int m, int n, double alpha,
+	const double *A, int lda, const double *B, int ldb, double beta, double *C, int ldc),
+	(cublasDsymm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A, lda, B, ldb,
+	&beta, C, ldc))
+STUB(library, void, cublasDsymv, LEGACY, (char uplo, int n, double alpha, const double *A,
+	int lda, const double *x, int incx, double beta, double *y, int incy), (cublasDsymv_v2,
+	cublas_fill(uplo), n, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasDsyr, LEGACY, (char uplo, int n, double alpha, const double *x,
+	int incx, double *A, int lda), (cublasDsyr_v2, cublas_fill(uplo), n, &alpha, x, incx, A,
+	lda))
+STUB(library, void, cublasDsyr2, LEGACY, (char uplo, int n, double alpha, const double *x,
+	int incx, const double *y, int incy, double *A, int lda), (cublasDsyr2_v2,
+	cublas_fill(uplo), n, &alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasDsyr2k, LEGACY, (char uplo, char trans, int n, int k, double alpha,
+	const double *A, int lda, const double *B, int ldb, double beta, double *C, int ldc),
+	(cublasDsyr2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda, B,
+	ldb, &beta, C, ldc))
+STUB(library, void, cublasDsyrk, LEGACY, (char uplo, char trans, int n, int k, double alpha,
+	const double *A, int lda, double beta, double *C, int ldc), (cublasDsyrk_v2,
+	cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda, &beta, C, ldc))
+STUB(library, void, cublasDtbmv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const double *A, int lda, double *x, int incx), (cublasDtbmv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasDtbsv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const double *A, int lda, double *x, int incx), (cublasDtbsv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasDtpmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const double *AP, double *x, int incx), (cublasDtpmv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasDtpsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const double *AP, double *x, int incx), (cublasDtpsv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasDtrmm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, double alpha, const double *A, int lda, double *B, int ldb), (cublasDtrmm_v2,
+	cublas_side(side), cublas_fill(uplo), cublas_operation(transa), cublas_diag(diag), m, n,
+	&alpha, A, lda, B, ldb, B, ldb))
+STUB(library, void, cublasDtrmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const double *A, int lda, double *x, int incx), (cublasDtrmv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
+STUB(library, void, cublasDtrsm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, double alpha, const double *A, int lda, double *B, int ldb), (cublasDtrsm_v2,
+	cublas_side(side), cublas_fill(uplo), cublas_operation(transa), cublas_diag(diag), m, n,
+	&alpha, A, lda, B, ldb))
+STUB(library, void, cublasDtrsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const double *A, int lda, double *x, int incx), (cublasDtrsv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
+STUB(library, double, cublasDzasum, LEGACY_D, (int n, const cuDoubleComplex *x, int incx),
+	(cublasDzasum_v2, n, x, incx))
+STUB(library, double, cublasDznrm2, LEGACY_D, (int n, const cuDoubleComplex *x, int incx),
+	(cublasDznrm2_v2, n, x, incx))
+STUB(library, cublasStatus_t, cublasFree, cublas_legacy_free, (void *devicePtr), (devicePtr))
+STUB(library, cublasStatus_t, cublasGetError, cublas_legacy_error, (void), ())
+STUB(library, cublasStatus_t, cublasGetVersion, hand_cublasGetVersion_v2, (int *version),
+	(cublas_legacy(), version))
+STUB(library, int, cublasIcamax, LEGACY_I, (int n, const cuComplex *x, int incx),
+	(cublasIcamax_v2, n, x, incx))
+STUB(library, int, cublasIcamin, LEGACY_I, (int n, const cuComplex *x, int incx),
+	(cublasIcamin_v2, n, x, incx))
+STUB(library, int, cublasIdamax, LEGACY_I, (int n, const double *x, int incx), (cublasIdamax_v2,
+	n, x, incx))
+STUB(library, int, cublasIdamin, LEGACY_I, (int n, const double *x, int incx), (cublasIdamin_v2,
+	n, x, incx))
+STUB(library, cublasStatus_t, cublasInit, cublas_legacy_init, (void), ())
+STUB(library, int, cublasIsamax, LEGACY_I, (int n, const float *x, int incx), (cublasIsamax_v2,
+	n, x, incx))
+STUB(library, int, cublasIsamin, LEGACY_I, (int n, const float *x, int incx), (cublasIsamin_v2,
+	n, x, incx))
+STUB(library, int, cublasIzamax, LEGACY_I, (int n, const cuDoubleComplex *x, int incx),
+	(cublasIzamax_v2, n, x, incx))
+STUB(library, int, cublasIzamin, LEGACY_I, (int n, const cuDoubleComplex *x, int incx),
+	(cublasIzamin_v2, n, x, incx))
+STUB(library, float, cublasSasum, LEGACY_S, (int n, const float *x, int incx), (cublasSasum_v2,
+	n, x, incx))
+STUB(library, void, cublasSaxpy, LEGACY, (int n, float alpha, const float *x, int incx,
+	float *y, int incy), (cublasSaxpy_v2, n, &alpha, x, incx, y, incy))
+STUB(library, float, cublasScasum, LEGACY_S, (int n, const cuComplex *x, int incx),
+	(cublasScasum_v2, n, x, incx))
+STUB(library, float, cublasScnrm2, LEGACY_S, (int n, const cuComplex *x, int incx),
+	(cublasScnrm2_v2, n, x, incx))
+STUB(library, void, cublasScopy, LEGACY, (int n, const float *x, int incx, float *y, int incy),
+	(cublasScopy_v2, n, x, incx, y, incy))
+STUB(library, float, cublasSdot, LEGACY_S, (int n, const float *x, int incx, const float *y,
+	int incy), (cublasSdot_v2, n, x, incx, y, incy))
+STUB(library, cublasStatus_t, cublasSetKernelStream, cublas_legacy_stream,
+	(cudaStream_t stream), (stream))
+STUB(library, void, cublasSgbmv, LEGACY, (char trans, int m, int n, int kl, int ku, float alpha,
 	const float *A, int lda, const float *x, int incx, float beta, float *y, int incy),
-	(uplo, n, k, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasSscal, hand_cublasSscal, (int n, float alpha, float *x, int incx), (n,
-	alpha, x, incx))
-STUB(library, void, cublasSspmv, hand_cublasSspmv, (char uplo, int n, float alpha,
-	const float *AP, const float *x, int incx, float beta, float *y, int incy), (uplo, n,
-	alpha, AP, x, incx, beta, y, incy))
-STUB(library, void, cublasSspr, hand_cublasSspr, (char uplo, int n, float alpha, const float *x,
-	int incx, float *AP), (uplo, n, alpha, x, incx, AP))
-STUB(library, void, cublasSspr2, hand_cublasSspr2, (char uplo, int n, float alpha,
-	const float *x, int incx, const float *y, int incy, float *AP), (uplo, n, alpha, x,
-	incx, y, incy, AP))
-STUB(library, void, cublasSswap, hand_cublasSswap, (int n, float *x, int incx, float *y,
-	int incy), (n, x, incx, y, incy))
-STUB(library, void, cublasSsymm, hand_cublasSsymm, (char side, char uplo, int m, int n,
+	(cublasSgbmv_v2, cublas_operation(trans), m, n, kl, ku, &alpha, A, lda, x, incx, &beta,
+	y, incy))
+STUB(library, void, cublasSgemm, LEGACY, (char transa, char transb, int m, int n, int k,
 	float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C,
-	int ldc), (side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasSsymv, hand_cublasSsymv, (char uplo, int n, float alpha,
-	const float *A, int lda, const float *x, int incx, float beta, float *y, int incy),
-	(uplo, n, alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasSsyr, hand_cublasSsyr, (char uplo, int n, float alpha, const float *x,
-	int incx, float *A, int lda), (uplo, n, alpha, x, incx, A, lda))
-STUB(library, void, cublasSsyr2, hand_cublasSsyr2, (char uplo, int n, float alpha,
-	const float *x, int incx, const float *y, int incy, float *A, int lda), (uplo, n, alpha,
-	x, incx, y, incy, A, lda))
-STUB(library, void, cublasSsyr2k, hand_cublasSsyr2k, (char uplo, char trans, int n, int k,
-	float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C,
-	int ldc), (uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasSsyrk, hand_cublasSsyrk, (char uplo, char trans, int n, int k,
-	float alpha, const float *A, int lda, float beta, float *C, int ldc), (uplo, trans, n,
-	k, alpha, A, lda, beta, C, ldc))
-STUB(library, void, cublasStbmv, hand_cublasStbmv, (char uplo, char trans, char diag, int n,
-	int k, const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, k, A, lda,
-	x, incx))
-STUB(library, void, cublasStbsv, hand_cublasStbsv, (char uplo, char trans, char diag, int n,
-	int k, const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, k, A, lda,
-	x, incx))
-STUB(library, void, cublasStpmv, hand_cublasStpmv, (char uplo, char trans, char diag, int n,
-	const float *AP, float *x, int incx), (uplo, trans, diag, n, AP, x, incx))
-STUB(library, void, cublasStpsv, hand_cublasStpsv, (char uplo, char trans, char diag, int n,
-	const float *AP, float *x, int incx), (uplo, trans, diag, n, AP, x, incx))
-STUB(library, void, cublasStrmm, hand_cublasStrmm, (char side, char uplo, char transa,
-	char diag, int m, int n, float alpha, const float *A, int lda, float *B, int ldb),
-	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasStrmv, hand_cublasStrmv, (char uplo, char trans, char diag, int n,
-	const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, A, lda, x, incx))
-STUB(library, void, cublasStrsm, hand_cublasStrsm, (char side, char uplo, char transa,
-	char diag, int m, int n, float alpha, const float *A, int lda, float *B, int ldb),
-	(side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasStrsv, hand_cublasStrsv, (char uplo, char trans, char diag, int n,
-	const float *A, int lda, float *x, int incx), (uplo, trans, diag, n, A, lda, x, incx))
-STUB(library, cublasStatus_t, cublasXtCgemm, hand_cublasXtCgemm, (cublasXtHandle_t handle,
+	int ldc), (cublasSgemm_v2, cublas_operation(transa), cublas_operation(transb), m, n, k,
+	&alpha, A, lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasSgemv, LEGACY, (char trans, int m, int n, float alpha, const float *A,
+	int lda, const float *x, int incx, float beta, float *y, int incy), (cublasSgemv_v2,
+	cublas_operation(trans), m, n, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasSger, LEGACY, (int m, int n, float alpha, const float *x, int incx,
+	const float *y, int incy, float *A, int lda), (cublasSger_v2, m, n, &alpha, x, incx, y,
+	incy, A, lda))
+STUB(library, cublasStatus_t, cublasShutdown, cublas_legacy_shutdown, (void), ())
+STUB(library, float, cublasSnrm2, LEGACY_S, (int n, const float *x, int incx), (cublasSnrm2_v2,
+	n, x, incx))
+STUB(library, void, cublasSrot, LEGACY, (int n, float *x, int incx, float *y, int incy,
+	float sc, float ss), (cublasSrot_v2, n, x, incx, y, incy, &sc, &ss))
+STUB(library, void, cublasSrotg, LEGACY, (float *sa, float *sb, float *sc, float *ss),
+	(cublasSrotg_v2, sa, sb, sc, ss))
+STUB(library, void, cublasSrotm, LEGACY, (int n, float *x, int incx, float *y, int incy,
+	const float *sparam), (cublasSrotm_v2, n, x, incx, y, incy, sparam))
+STUB(library, void, cublasSrotmg, LEGACY, (float *sd1, float *sd2, float *sx1, const float *sy1,
+	float *sparam), (cublasSrotmg_v2, sd1, sd2, sx1, sy1, sparam))
+STUB(library, void, cublasSsbmv, LEGACY, (char uplo, int n, int k, float alpha, const float *A,
+	int lda, const float *x, int incx, float beta, float *y, int incy), (cublasSsbmv_v2,
+	cublas_fill(uplo), n, k, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasSscal, LEGACY, (int n, float alpha, float *x, int incx),
+	(cublasSscal_v2, n, &alpha, x, incx))
+STUB(library, void, cublasSspmv, LEGACY, (char uplo, int n, float alpha, const float *AP,
+	const float *x, int incx, float beta, float *y, int incy), (cublasSspmv_v2,
+	cublas_fill(uplo), n, &alpha, AP, x, incx, &beta, y, incy))
+STUB(library, void, cublasSspr, LEGACY, (char uplo, int n, float alpha, const float *x,
+	int incx, float *AP), (cublasSspr_v2, cublas_fill(uplo), n, &alpha, x, incx, AP))
+STUB(library, void, cublasSspr2, LEGACY, (char uplo, int n, float alpha, const float *x,
+	int incx, const float *y, int incy, float *AP), (cublasSspr2_v2, cublas_fill(uplo), n,
+	&alpha, x, incx, y, incy, AP))
+STUB(library, void, cublasSswap, LEGACY, (int n, float *x, int incx, float *y, int incy),
+	(cublasSswap_v2, n, x, incx, y, incy))
+STUB(library, void, cublasSsymm, LEGACY, (char side, char uplo, int m, int n, float alpha,
+	const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc),
+	(cublasSsymm_v2, cublas_side(side), cublas_fill(uplo), m, n, &alpha, A, lda, B, ldb,
+	&beta, C, ldc))
+STUB(library, void, cublasSsymv, LEGACY, (char uplo, int n, float alpha, const float *A,
+	int lda, const float *x, int incx, float beta, float *y, int incy), (cublasSsymv_v2,
+	cublas_fill(uplo), n, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasSsyr, LEGACY, (char uplo, int n, float alpha, const float *x,
+	int incx, float *A, int lda), (cublasSsyr_v2, cublas_fill(uplo), n, &alpha, x, incx, A,
+	lda))
+STUB(library, void, cublasSsyr2, LEGACY, (char uplo, int n, float alpha, const float *x,
+	int incx, const float *y, int incy, float *A, int lda), (cublasSsyr2_v2,
+	cublas_fill(uplo), n, &alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasSsyr2k, LEGACY, (char uplo, char trans, int n, int k, float alpha,
+	const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc),
+	(cublasSsyr2k_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda, B,
+	ldb, &beta, C, ldc))
+STUB(library, void, cublasSsyrk, LEGACY, (char uplo, char trans, int n, int k, float alpha,
+	const float *A, int lda, float beta, float *C, int ldc), (cublasSsyrk_v2,
+	cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda, &beta, C, ldc))
+STUB(library, void, cublasStbmv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const float *A, int lda, float *x, int incx), (cublasStbmv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasStbsv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const float *A, int lda, float *x, int incx), (cublasStbsv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasStpmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const float *AP, float *x, int incx), (cublasStpmv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasStpsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const float *AP, float *x, int incx), (cublasStpsv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasStrmm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, float alpha, const float *A, int lda, float *B, int ldb), (cublasStrmm_v2,
+	cublas_side(side), cublas_fill(uplo), cublas_operation(transa), cublas_diag(diag), m, n,
+	&alpha, A, lda, B, ldb, B, ldb))
+STUB(library, void, cublasStrmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const float *A, int lda, float *x, int incx), (cublasStrmv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
+STUB(library, void, cublasStrsm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, float alpha, const float *A, int lda, float *B, int ldb), (cublasStrsm_v2,
+	cublas_side(side), cublas_fill(uplo), cublas_operation(transa), cublas_diag(diag), m, n,
+	&alpha, A, lda, B, ldb))
+STUB(library, void, cublasStrsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const float *A, int lda, float *x, int incx), (cublasStrsv_v2, cublas_fill(uplo),
+	cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
+STUB(library, cublasStatus_t, cublasXtCgemm, xt_gemm, (cublasXtHandle_t handle,
 	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
-	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, transa, transb, m, n, k,
-	alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtChemm, hand_cublasXtChemm, (cublasXtHandle_t handle,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (XT_C, handle, transa, transb, m, n,
+	k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtChemm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
-	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, side, uplo, m, n, alpha, A,
-	lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCher2k, hand_cublasXtCher2k, (cublasXtHandle_t handle,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (XT_C, XT_HEMM, handle, side, uplo, m,
+	n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCher2k, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
-	const float *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda,
-	B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCherk, hand_cublasXtCherk, (cublasXtHandle_t handle,
+	const float *beta, cuComplex *C, size_t ldc), (XT_C, XT_HER2K, handle, uplo, trans, n,
+	k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCherk, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
-	const cuComplex *A, size_t lda, const float *beta, cuComplex *C, size_t ldc), (handle,
-	uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCherkx, hand_cublasXtCherkx, (cublasXtHandle_t handle,
+	const cuComplex *A, size_t lda, const float *beta, cuComplex *C, size_t ldc), (XT_C,
+	XT_HERK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCherkx, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
-	const float *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda,
-	B, ldb, beta, C, ldc))
+	const float *beta, cuComplex *C, size_t ldc), (XT_C, XT_HERKX, handle, uplo, trans, n,
+	k, alpha, A, lda, B, ldb, beta, C, ldc))
 STUB(library, cublasStatus_t, cublasXtCreate, hand_cublasXtCreate, (cublasXtHandle_t *handle),
 	(handle))
-STUB(library, cublasStatus_t, cublasXtCspmm, hand_cublasXtCspmm, (cublasXtHandle_t handle,
+STUB(library, cublasStatus_t, cublasXtCspmm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
 	const cuComplex *alpha, const cuComplex *AP, const cuComplex *B, size_t ldb,
-	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, side, uplo, m, n, alpha, AP,
-	B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCsymm, hand_cublasXtCsymm, (cublasXtHandle_t handle,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (XT_C, XT_SPMM, handle, side, uplo, m,
+	n, alpha, AP, 0, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsymm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
-	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, side, uplo, m, n, alpha, A,
-	lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCsyr2k, hand_cublasXtCsyr2k, (cublasXtHandle_t handle,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (XT_C, XT_SYMM, handle, side, uplo, m,
+	n, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsyr2k, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
-	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A,
-	lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCsyrk, hand_cublasXtCsyrk, (cublasXtHandle_t handle,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (XT_C, XT_SYR2K, handle, uplo, trans,
+	n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsyrk, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *beta,
-	cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCsyrkx, hand_cublasXtCsyrkx, (cublasXtHandle_t handle,
+	cuComplex *C, size_t ldc), (XT_C, XT_SYRK, handle, uplo, trans, n, k, alpha, A, lda,
+	NULL, 0, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCsyrkx, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuComplex *alpha, const cuComplex *A, size_t lda, const cuComplex *B, size_t ldb,
-	const cuComplex *beta, cuComplex *C, size_t ldc), (handle, uplo, trans, n, k, alpha, A,
-	lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCtrmm, hand_cublasXtCtrmm, (cublasXtHandle_t handle,
+	const cuComplex *beta, cuComplex *C, size_t ldc), (XT_C, XT_SYRKX, handle, uplo, trans,
+	n, k, alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCtrmm, xt_trmm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const cuComplex *alpha, const cuComplex *A,
-	size_t lda, const cuComplex *B, size_t ldb, cuComplex *C, size_t ldc), (handle, side,
-	uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
-STUB(library, cublasStatus_t, cublasXtCtrsm, hand_cublasXtCtrsm, (cublasXtHandle_t handle,
+	size_t lda, const cuComplex *B, size_t ldb, cuComplex *C, size_t ldc), (XT_C, handle,
+	side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtCtrsm, xt_trsm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const cuComplex *alpha, const cuComplex *A,
-	size_t lda, cuComplex *B, size_t ldb), (handle, side, uplo, trans, diag, m, n, alpha, A,
-	lda, B, ldb))
+	size_t lda, cuComplex *B, size_t ldb), (XT_C, handle, side, uplo, trans, diag, m, n,
+	alpha, A, lda, B, ldb))
 STUB(library, cublasStatus_t, cublasXtDestroy, hand_cublasXtDestroy, (cublasXtHandle_t handle),
 	(handle))
 STUB(library, cublasStatus_t, cublasXtDeviceSelect, hand_cublasXtDeviceSelect,
 	(cublasXtHandle_t handle, int nbDevices, int deviceId[]), (handle, nbDevices,
 	deviceId))
-STUB(library, cublasStatus_t, cublasXtDgemm, hand_cublasXtDgemm, (cublasXtHandle_t handle,
+STUB(library, cublasStatus_t, cublasXtDgemm, xt_gemm, (cublasXtHandle_t handle,
 	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
 	const double *alpha, const double *A, size_t lda, const double *B, size_t ldb,
-	const double *beta, double *C, size_t ldc), (handle, transa, transb, m, n, k, alpha, A,
-	lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtDspmm, hand_cublasXtDspmm, (cublasXtHandle_t handle,
+	const double *beta, double *C, size_t ldc), (XT_D, handle, transa, transb, m, n, k,
+	alpha, A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDspmm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const double *alpha,
 	const double *AP, const double *B, size_t ldb, const double *beta, double *C,
-	size_t ldc), (handle, side, uplo, m, n, alpha, AP, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtDsymm, hand_cublasXtDsymm, (cublasXtHandle_t handle,
+	size_t ldc), (XT_D, XT_SPMM, handle, side, uplo, m, n, alpha, AP, 0, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtDsymm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const double *alpha,
 	const double *A, size_t lda, const double *B, size_t ldb, const double *beta, double *C,
-	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtDsyr2k, hand_cublasXtDsyr2k, (cublasXtHandle_t handle,
+	size_t ldc), (XT_D, XT_SYMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtDsyr2k, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
 	const double *A, size_t lda, const double *B, size_t ldb, const double *beta, double *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtDsyrk, hand_cublasXtDsyrk, (cublasXtHandle_t handle,
+	size_t ldc), (XT_D, XT_SYR2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtDsyrk, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
-	const double *A, size_t lda, const double *beta, double *C, size_t ldc), (handle, uplo,
-	trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtDsyrkx, hand_cublasXtDsyrkx, (cublasXtHandle_t handle,
+	const double *A, size_t lda, const double *beta, double *C, size_t ldc), (XT_D, XT_SYRK,
+	handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDsyrkx, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
 	const double *A, size_t lda, const double *B, size_t ldb, const double *beta, double *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtDtrmm, hand_cublasXtDtrmm, (cublasXtHandle_t handle,
+	size_t ldc), (XT_D, XT_SYRKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtDtrmm, xt_trmm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const double *alpha, const double *A,
-	size_t lda, const double *B, size_t ldb, double *C, size_t ldc), (handle, side, uplo,
-	trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
-STUB(library, cublasStatus_t, cublasXtDtrsm, hand_cublasXtDtrsm, (cublasXtHandle_t handle,
+	size_t lda, const double *B, size_t ldb, double *C, size_t ldc), (XT_D, handle, side,
+	uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtDtrsm, xt_trsm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const double *alpha, const double *A,
-	size_t lda, double *B, size_t ldb), (handle, side, uplo, trans, diag, m, n, alpha, A,
-	lda, B, ldb))
+	size_t lda, double *B, size_t ldb), (XT_D, handle, side, uplo, trans, diag, m, n, alpha,
+	A, lda, B, ldb))
 STUB(library, cublasStatus_t, cublasXtGetBlockDim, hand_cublasXtGetBlockDim,
 	(cublasXtHandle_t handle, int *blockDim), (handle, blockDim))
 STUB(library, cublasStatus_t, cublasXtGetNumBoards, hand_cublasXtGetNumBoards, (int nbDevices,
@@ -2728,210 +2765,231 @@ STUB(library, cublasStatus_t, cublasXtSetCpuRoutine, hand_cublasXtSetCpuRoutine,
 	void *blasFunctor), (handle, blasOp, type, blasFunctor))
 STUB(library, cublasStatus_t, cublasXtSetPinningMemMode, hand_cublasXtSetPinningMemMode,
 	(cublasXtHandle_t handle, cublasXtPinnedMemMode_t mode), (handle, mode))
-STUB(library, cublasStatus_t, cublasXtSgemm, hand_cublasXtSgemm, (cublasXtHandle_t handle,
+STUB(library, cublasStatus_t, cublasXtSgemm, xt_gemm, (cublasXtHandle_t handle,
 	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
 	const float *alpha, const float *A, size_t lda, const float *B, size_t ldb,
-	const float *beta, float *C, size_t ldc), (handle, transa, transb, m, n, k, alpha, A,
-	lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtSspmm, hand_cublasXtSspmm, (cublasXtHandle_t handle,
+	const float *beta, float *C, size_t ldc), (XT_S, handle, transa, transb, m, n, k, alpha,
+	A, lda, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSspmm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const float *alpha,
 	const float *AP, const float *B, size_t ldb, const float *beta, float *C, size_t ldc),
-	(handle, side, uplo, m, n, alpha, AP, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtSsymm, hand_cublasXtSsymm, (cublasXtHandle_t handle,
+	(XT_S, XT_SPMM, handle, side, uplo, m, n, alpha, AP, 0, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSsymm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n, const float *alpha,
 	const float *A, size_t lda, const float *B, size_t ldb, const float *beta, float *C,
-	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtSsyr2k, hand_cublasXtSsyr2k, (cublasXtHandle_t handle,
+	size_t ldc), (XT_S, XT_SYMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtSsyr2k, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
 	const float *A, size_t lda, const float *B, size_t ldb, const float *beta, float *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtSsyrk, hand_cublasXtSsyrk, (cublasXtHandle_t handle,
+	size_t ldc), (XT_S, XT_SYR2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtSsyrk, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
-	const float *A, size_t lda, const float *beta, float *C, size_t ldc), (handle, uplo,
-	trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtSsyrkx, hand_cublasXtSsyrkx, (cublasXtHandle_t handle,
+	const float *A, size_t lda, const float *beta, float *C, size_t ldc), (XT_S, XT_SYRK,
+	handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtSsyrkx, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const float *alpha,
 	const float *A, size_t lda, const float *B, size_t ldb, const float *beta, float *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtStrmm, hand_cublasXtStrmm, (cublasXtHandle_t handle,
+	size_t ldc), (XT_S, XT_SYRKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtStrmm, xt_trmm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const float *alpha, const float *A,
-	size_t lda, const float *B, size_t ldb, float *C, size_t ldc), (handle, side, uplo,
-	trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
-STUB(library, cublasStatus_t, cublasXtStrsm, hand_cublasXtStrsm, (cublasXtHandle_t handle,
+	size_t lda, const float *B, size_t ldb, float *C, size_t ldc), (XT_S, handle, side,
+	uplo, trans, diag, m, n, alpha, A, lda, B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtStrsm, xt_trsm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const float *alpha, const float *A,
-	size_t lda, float *B, size_t ldb), (handle, side, uplo, trans, diag, m, n, alpha, A,
-	lda, B, ldb))
-STUB(library, cublasStatus_t, cublasXtZgemm, hand_cublasXtZgemm, (cublasXtHandle_t handle,
+	size_t lda, float *B, size_t ldb), (XT_S, handle, side, uplo, trans, diag, m, n, alpha,
+	A, lda, B, ldb))
+STUB(library, cublasStatus_t, cublasXtZgemm, xt_gemm, (cublasXtHandle_t handle,
 	cublasOperation_t transa, cublasOperation_t transb, size_t m, size_t n, size_t k,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
 	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZhemm, hand_cublasXtZhemm, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZhemm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
 	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZher2k, hand_cublasXtZher2k, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, XT_HEMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZher2k, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
 	const cuDoubleComplex *B, size_t ldb, const double *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZherk, hand_cublasXtZherk, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, XT_HER2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZherk, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k, const double *alpha,
 	const cuDoubleComplex *A, size_t lda, const double *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZherkx, hand_cublasXtZherkx, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, XT_HERK, handle, uplo, trans, n, k, alpha, A, lda, NULL, 0, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZherkx, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
 	const cuDoubleComplex *B, size_t ldb, const double *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZspmm, hand_cublasXtZspmm, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, XT_HERKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZspmm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *AP, const cuDoubleComplex *B,
-	size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc), (handle, side,
-	uplo, m, n, alpha, AP, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZsymm, hand_cublasXtZsymm, (cublasXtHandle_t handle,
+	size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc), (XT_Z,
+	XT_SPMM, handle, side, uplo, m, n, alpha, AP, 0, B, ldb, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZsymm, xt_mirror, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, size_t m, size_t n,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
 	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZsyr2k, hand_cublasXtZsyr2k, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, XT_SYMM, handle, side, uplo, m, n, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZsyr2k, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
 	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZsyrk, hand_cublasXtZsyrk, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, XT_SYR2K, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZsyrk, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
-	const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc), (handle, uplo, trans, n,
-	k, alpha, A, lda, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZsyrkx, hand_cublasXtZsyrkx, (cublasXtHandle_t handle,
+	const cuDoubleComplex *beta, cuDoubleComplex *C, size_t ldc), (XT_Z, XT_SYRK, handle,
+	uplo, trans, n, k, alpha, A, lda, NULL, 0, beta, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZsyrkx, xt_rank, (cublasXtHandle_t handle,
 	cublasFillMode_t uplo, cublasOperation_t trans, size_t n, size_t k,
 	const cuDoubleComplex *alpha, const cuDoubleComplex *A, size_t lda,
 	const cuDoubleComplex *B, size_t ldb, const cuDoubleComplex *beta, cuDoubleComplex *C,
-	size_t ldc), (handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZtrmm, hand_cublasXtZtrmm, (cublasXtHandle_t handle,
+	size_t ldc), (XT_Z, XT_SYRKX, handle, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C,
+	ldc))
+STUB(library, cublasStatus_t, cublasXtZtrmm, xt_trmm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const cuDoubleComplex *alpha,
 	const cuDoubleComplex *A, size_t lda, const cuDoubleComplex *B, size_t ldb,
-	cuDoubleComplex *C, size_t ldc), (handle, side, uplo, trans, diag, m, n, alpha, A, lda,
-	B, ldb, C, ldc))
-STUB(library, cublasStatus_t, cublasXtZtrsm, hand_cublasXtZtrsm, (cublasXtHandle_t handle,
+	cuDoubleComplex *C, size_t ldc), (XT_Z, handle, side, uplo, trans, diag, m, n, alpha, A,
+	lda, B, ldb, C, ldc))
+STUB(library, cublasStatus_t, cublasXtZtrsm, xt_trsm, (cublasXtHandle_t handle,
 	cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,
 	cublasDiagType_t diag, size_t m, size_t n, const cuDoubleComplex *alpha,
-	const cuDoubleComplex *A, size_t lda, cuDoubleComplex *B, size_t ldb), (handle, side,
-	uplo, trans, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasZaxpy, hand_cublasZaxpy, (int n, cuDoubleComplex alpha,
-	const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy), (n, alpha, x, incx,
-	y, incy))
-STUB(library, void, cublasZcopy, hand_cublasZcopy, (int n, const cuDoubleComplex *x, int incx,
-	cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
-STUB(library, cuDoubleComplex, cublasZdotc, hand_cublasZdotc, (int n, const cuDoubleComplex *x,
-	int incx, const cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
-STUB(library, cuDoubleComplex, cublasZdotu, hand_cublasZdotu, (int n, const cuDoubleComplex *x,
-	int incx, const cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
-STUB(library, void, cublasZdrot, hand_cublasZdrot, (int n, cuDoubleComplex *x, int incx,
-	cuDoubleComplex *y, int incy, double c, double s), (n, x, incx, y, incy, c, s))
-STUB(library, void, cublasZdscal, hand_cublasZdscal, (int n, double alpha, cuDoubleComplex *x,
-	int incx), (n, alpha, x, incx))
-STUB(library, void, cublasZgbmv, hand_cublasZgbmv, (char trans, int m, int n, int kl, int ku,
+	const cuDoubleComplex *A, size_t lda, cuDoubleComplex *B, size_t ldb), (XT_Z, handle,
+	side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb))
+STUB(library, void, cublasZaxpy, LEGACY, (int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, cuDoubleComplex *y, int incy), (cublasZaxpy_v2, n,
+	&alpha, x, incx, y, incy))
+STUB(library, void, cublasZcopy, LEGACY, (int n, const cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy), (cublasZcopy_v2, n, x, incx, y, incy))
+STUB(library, cuDoubleComplex, cublasZdotc, LEGACY_Z, (int n, const cuDoubleComplex *x,
+	int incx, const cuDoubleComplex *y, int incy), (cublasZdotc_v2, n, x, incx, y, incy))
+STUB(library, cuDoubleComplex, cublasZdotu, LEGACY_Z, (int n, const cuDoubleComplex *x,
+	int incx, const cuDoubleComplex *y, int incy), (cublasZdotu_v2, n, x, incx, y, incy))
+STUB(library, void, cublasZdrot, LEGACY, (int n, cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy, double c, double s), (cublasZdrot_v2, n, x, incx, y, incy,
+	&c, &s))
+STUB(library, void, cublasZdscal, LEGACY, (int n, double alpha, cuDoubleComplex *x, int incx),
+	(cublasZdscal_v2, n, &alpha, x, incx))
+STUB(library, void, cublasZgbmv, LEGACY, (char trans, int m, int n, int kl, int ku,
 	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x,
-	int incx, cuDoubleComplex beta, cuDoubleComplex *y, int incy), (trans, m, n, kl, ku,
-	alpha, A, lda, x, incx, beta, y, incy))
-STUB(library, void, cublasZgemm, hand_cublasZgemm, (char transa, char transb, int m, int n,
-	int k, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda,
-	const cuDoubleComplex *B, int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc),
-	(transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasZgemv, hand_cublasZgemv, (char trans, int m, int n,
-	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x,
-	int incx, cuDoubleComplex beta, cuDoubleComplex *y, int incy), (trans, m, n, alpha, A,
-	lda, x, incx, beta, y, incy))
-STUB(library, void, cublasZgerc, hand_cublasZgerc, (int m, int n, cuDoubleComplex alpha,
-	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-	cuDoubleComplex *A, int lda), (m, n, alpha, x, incx, y, incy, A, lda))
-STUB(library, void, cublasZgeru, hand_cublasZgeru, (int m, int n, cuDoubleComplex alpha,
-	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-	cuDoubleComplex *A, int lda), (m, n, alpha, x, incx, y, incy, A, lda))
-STUB(library, void, cublasZhbmv, hand_cublasZhbmv, (char uplo, int n, int k,
-	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *x,
-	int incx, cuDoubleComplex beta, cuDoubleComplex *y, int incy), (uplo, n, k, alpha, A,
-	lda, x, incx, beta, y, incy))
-STUB(library, void, cublasZhemm, hand_cublasZhemm, (char side, char uplo, int m, int n,
+	int incx, cuDoubleComplex beta, cuDoubleComplex *y, int incy), (cublasZgbmv_v2,
+	cublas_operation(trans), m, n, kl, ku, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasZgemm, LEGACY, (char transa, char transb, int m, int n, int k,
 	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
-	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (side, uplo, m, n, alpha,
-	A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasZhemv, hand_cublasZhemv, (char uplo, int n, cuDoubleComplex alpha,
+	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (cublasZgemm_v2,
+	cublas_operation(transa), cublas_operation(transb), m, n, k, &alpha, A, lda, B, ldb,
+	&beta, C, ldc))
+STUB(library, void, cublasZgemv, LEGACY, (char trans, int m, int n, cuDoubleComplex alpha,
 	const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
-	cuDoubleComplex beta, cuDoubleComplex *y, int incy), (uplo, n, alpha, A, lda, x, incx,
-	beta, y, incy))
-STUB(library, void, cublasZher, hand_cublasZher, (char uplo, int n, double alpha,
-	const cuDoubleComplex *x, int incx, cuDoubleComplex *A, int lda), (uplo, n, alpha, x,
-	incx, A, lda))
-STUB(library, void, cublasZher2, hand_cublasZher2, (char uplo, int n, cuDoubleComplex alpha,
+	cuDoubleComplex beta, cuDoubleComplex *y, int incy), (cublasZgemv_v2,
+	cublas_operation(trans), m, n, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasZgerc, LEGACY, (int m, int n, cuDoubleComplex alpha,
 	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-	cuDoubleComplex *A, int lda), (uplo, n, alpha, x, incx, y, incy, A, lda))
-STUB(library, void, cublasZher2k, hand_cublasZher2k, (char uplo, char trans, int n, int k,
+	cuDoubleComplex *A, int lda), (cublasZgerc_v2, m, n, &alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasZgeru, LEGACY, (int m, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
+	cuDoubleComplex *A, int lda), (cublasZgeru_v2, m, n, &alpha, x, incx, y, incy, A, lda))
+STUB(library, void, cublasZhbmv, LEGACY, (char uplo, int n, int k, cuDoubleComplex alpha,
+	const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
+	cuDoubleComplex beta, cuDoubleComplex *y, int incy), (cublasZhbmv_v2, cublas_fill(uplo),
+	n, k, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasZhemm, LEGACY, (char side, char uplo, int m, int n,
 	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
-	int ldb, double beta, cuDoubleComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda,
-	B, ldb, beta, C, ldc))
-STUB(library, void, cublasZherk, hand_cublasZherk, (char uplo, char trans, int n, int k,
-	double alpha, const cuDoubleComplex *A, int lda, double beta, cuDoubleComplex *C,
-	int ldc), (uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, void, cublasZhpmv, hand_cublasZhpmv, (char uplo, int n, cuDoubleComplex alpha,
+	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (cublasZhemm_v2,
+	cublas_side(side), cublas_fill(uplo), m, n, &alpha, A, lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasZhemv, LEGACY, (char uplo, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *A, int lda, const cuDoubleComplex *x, int incx,
+	cuDoubleComplex beta, cuDoubleComplex *y, int incy), (cublasZhemv_v2, cublas_fill(uplo),
+	n, &alpha, A, lda, x, incx, &beta, y, incy))
+STUB(library, void, cublasZher, LEGACY, (char uplo, int n, double alpha,
+	const cuDoubleComplex *x, int incx, cuDoubleComplex *A, int lda), (cublasZher_v2,
+	cublas_fill(uplo), n, &alpha, x, incx, A, lda))
+STUB(library, void, cublasZher2, LEGACY, (char uplo, int n, cuDoubleComplex alpha,
+	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
+	cuDoubleComplex *A, int lda), (cublasZher2_v2, cublas_fill(uplo), n, &alpha, x, incx, y,
+	incy, A, lda))
+STUB(library, void, cublasZher2k, LEGACY, (char uplo, char trans, int n, int k,
+	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
+	int ldb, double beta, cuDoubleComplex *C, int ldc), (cublasZher2k_v2, cublas_fill(uplo),
+	cublas_operation(trans), n, k, &alpha, A, lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasZherk, LEGACY, (char uplo, char trans, int n, int k, double alpha,
+	const cuDoubleComplex *A, int lda, double beta, cuDoubleComplex *C, int ldc),
+	(cublasZherk_v2, cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda,
+	&beta, C, ldc))
+STUB(library, void, cublasZhpmv, LEGACY, (char uplo, int n, cuDoubleComplex alpha,
 	const cuDoubleComplex *AP, const cuDoubleComplex *x, int incx, cuDoubleComplex beta,
-	cuDoubleComplex *y, int incy), (uplo, n, alpha, AP, x, incx, beta, y, incy))
-STUB(library, void, cublasZhpr, hand_cublasZhpr, (char uplo, int n, double alpha,
-	const cuDoubleComplex *x, int incx, cuDoubleComplex *AP), (uplo, n, alpha, x, incx,
-	AP))
-STUB(library, void, cublasZhpr2, hand_cublasZhpr2, (char uplo, int n, cuDoubleComplex alpha,
+	cuDoubleComplex *y, int incy), (cublasZhpmv_v2, cublas_fill(uplo), n, &alpha, AP, x,
+	incx, &beta, y, incy))
+STUB(library, void, cublasZhpr, LEGACY, (char uplo, int n, double alpha,
+	const cuDoubleComplex *x, int incx, cuDoubleComplex *AP), (cublasZhpr_v2,
+	cublas_fill(uplo), n, &alpha, x, incx, AP))
+STUB(library, void, cublasZhpr2, LEGACY, (char uplo, int n, cuDoubleComplex alpha,
 	const cuDoubleComplex *x, int incx, const cuDoubleComplex *y, int incy,
-	cuDoubleComplex *AP), (uplo, n, alpha, x, incx, y, incy, AP))
-STUB(library, void, cublasZrot, hand_cublasZrot, (int n, cuDoubleComplex *x, int incx,
-	cuDoubleComplex *y, int incy, double sc, cuDoubleComplex cs), (n, x, incx, y, incy, sc,
-	cs))
-STUB(library, void, cublasZrotg, hand_cublasZrotg, (cuDoubleComplex *ca, cuDoubleComplex cb,
-	double *sc, cuDoubleComplex *cs), (ca, cb, sc, cs))
-STUB(library, void, cublasZscal, hand_cublasZscal, (int n, cuDoubleComplex alpha,
-	cuDoubleComplex *x, int incx), (n, alpha, x, incx))
-STUB(library, void, cublasZswap, hand_cublasZswap, (int n, cuDoubleComplex *x, int incx,
-	cuDoubleComplex *y, int incy), (n, x, incx, y, incy))
-STUB(library, void, cublasZsymm, hand_cublasZsymm, (char side, char uplo, int m, int n,
+	cuDoubleComplex *AP), (cublasZhpr2_v2, cublas_fill(uplo), n, &alpha, x, incx, y, incy,
+	AP))
+STUB(library, void, cublasZrot, LEGACY, (int n, cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy, double sc, cuDoubleComplex cs), (cublasZrot_v2, n, x,
+	incx, y, incy, &sc, &cs))
+STUB(library, void, cublasZrotg, LEGACY, (cuDoubleComplex *ca, cuDoubleComplex cb, double *sc,
+	cuDoubleComplex *cs), (cublasZrotg_v2, ca, &cb, sc, cs))
+STUB(library, void, cublasZscal, LEGACY, (int n, cuDoubleComplex alpha, cuDoubleComplex *x,
+	int incx), (cublasZscal_v2, n, &alpha, x, incx))
+STUB(library, void, cublasZswap, LEGACY, (int n, cuDoubleComplex *x, int incx,
+	cuDoubleComplex *y, int incy), (cublasZswap_v2, n, x, incx, y, incy))
+STUB(library, void, cublasZsymm, LEGACY, (char side, char uplo, int m, int n,
 	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
-	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (side, uplo, m, n, alpha,
-	A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasZsyr2k, hand_cublasZsyr2k, (char uplo, char trans, int n, int k,
+	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (cublasZsymm_v2,
+	cublas_side(side), cublas_fill(uplo), m, n, &alpha, A, lda, B, ldb, &beta, C, ldc))
+STUB(library, void, cublasZsyr2k, LEGACY, (char uplo, char trans, int n, int k,
 	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, const cuDoubleComplex *B,
-	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (uplo, trans, n, k, alpha,
-	A, lda, B, ldb, beta, C, ldc))
-STUB(library, void, cublasZsyrk, hand_cublasZsyrk, (char uplo, char trans, int n, int k,
+	int ldb, cuDoubleComplex beta, cuDoubleComplex *C, int ldc), (cublasZsyr2k_v2,
+	cublas_fill(uplo), cublas_operation(trans), n, k, &alpha, A, lda, B, ldb, &beta, C,
+	ldc))
+STUB(library, void, cublasZsyrk, LEGACY, (char uplo, char trans, int n, int k,
 	cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex beta,
-	cuDoubleComplex *C, int ldc), (uplo, trans, n, k, alpha, A, lda, beta, C, ldc))
-STUB(library, void, cublasZtbmv, hand_cublasZtbmv, (char uplo, char trans, char diag, int n,
-	int k, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans,
-	diag, n, k, A, lda, x, incx))
-STUB(library, void, cublasZtbsv, hand_cublasZtbsv, (char uplo, char trans, char diag, int n,
-	int k, const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans,
-	diag, n, k, A, lda, x, incx))
-STUB(library, void, cublasZtpmv, hand_cublasZtpmv, (char uplo, char trans, char diag, int n,
-	const cuDoubleComplex *AP, cuDoubleComplex *x, int incx), (uplo, trans, diag, n, AP, x,
-	incx))
-STUB(library, void, cublasZtpsv, hand_cublasZtpsv, (char uplo, char trans, char diag, int n,
-	const cuDoubleComplex *AP, cuDoubleComplex *x, int incx), (uplo, trans, diag, n, AP, x,
-	incx))
-STUB(library, void, cublasZtrmm, hand_cublasZtrmm, (char side, char uplo, char transa,
-	char diag, int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda,
-	cuDoubleComplex *B, int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasZtrmv, hand_cublasZtrmv, (char uplo, char trans, char diag, int n,
-	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans, diag, n,
-	A, lda, x, incx))
-STUB(library, void, cublasZtrsm, hand_cublasZtrsm, (char side, char uplo, char transa,
-	char diag, int m, int n, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda,
-	cuDoubleComplex *B, int ldb), (side, uplo, transa, diag, m, n, alpha, A, lda, B, ldb))
-STUB(library, void, cublasZtrsv, hand_cublasZtrsv, (char uplo, char trans, char diag, int n,
-	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (uplo, trans, diag, n,
-	A, lda, x, incx))
+	cuDoubleComplex *C, int ldc), (cublasZsyrk_v2, cublas_fill(uplo),
+	cublas_operation(trans), n, k, &alpha, A, lda, &beta, C, ldc))
+STUB(library, void, cublasZtbmv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (cublasZtbmv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasZtbsv, LEGACY, (char uplo, char trans, char diag, int n, int k,
+	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (cublasZtbsv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, k, A, lda, x, incx))
+STUB(library, void, cublasZtpmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *AP, cuDoubleComplex *x, int incx), (cublasZtpmv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasZtpsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *AP, cuDoubleComplex *x, int incx), (cublasZtpsv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, AP, x, incx))
+STUB(library, void, cublasZtrmm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
+	int ldb), (cublasZtrmm_v2, cublas_side(side), cublas_fill(uplo),
+	cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb, B, ldb))
+STUB(library, void, cublasZtrmv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (cublasZtrmv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
+STUB(library, void, cublasZtrsm, LEGACY, (char side, char uplo, char transa, char diag, int m,
+	int n, cuDoubleComplex alpha, const cuDoubleComplex *A, int lda, cuDoubleComplex *B,
+	int ldb), (cublasZtrsm_v2, cublas_side(side), cublas_fill(uplo),
+	cublas_operation(transa), cublas_diag(diag), m, n, &alpha, A, lda, B, ldb))
+STUB(library, void, cublasZtrsv, LEGACY, (char uplo, char trans, char diag, int n,
+	const cuDoubleComplex *A, int lda, cuDoubleComplex *x, int incx), (cublasZtrsv_v2,
+	cublas_fill(uplo), cublas_operation(trans), cublas_diag(diag), n, A, lda, x, incx))
 
 STUB_NARROW(15);
 STUB_WIDE(cublasNrm2Ex, 0x12);

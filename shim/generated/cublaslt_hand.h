@@ -11,8 +11,6 @@
 
 extern const struct library_front cublaslt_front; /* its stanza's */
 
-const char *hand_cublasLtGetStatusName(cublasStatus_t status);
-const char *hand_cublasLtGetStatusString(cublasStatus_t status);
 size_t hand_cublasLtGetVersion(void);
 size_t hand_cublasLtGetCudartVersion(void);
 cublasStatus_t hand_cublasLtGetProperty(libraryPropertyType type, int *value);
@@ -23,55 +21,21 @@ cublasStatus_t hand_cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t mat
 		size_t size, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
 cublasStatus_t hand_cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *matLayout,
 		cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld);
-cublasStatus_t hand_cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t matLayout);
-cublasStatus_t hand_cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t matLayout,
-		cublasLtMatrixLayoutAttribute_t attr, const void *buf, size_t sizeInBytes);
-cublasStatus_t hand_cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t matLayout,
-		cublasLtMatrixLayoutAttribute_t attr, void *buf, size_t sizeInBytes,
-		size_t *sizeWritten);
 cublasStatus_t hand_cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t matmulDesc,
 		size_t size, cublasComputeType_t computeType, cudaDataType_t scaleType);
 cublasStatus_t hand_cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *matmulDesc,
 		cublasComputeType_t computeType, cudaDataType_t scaleType);
-cublasStatus_t hand_cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t matmulDesc);
-cublasStatus_t hand_cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t matmulDesc,
-		cublasLtMatmulDescAttributes_t attr, const void *buf, size_t sizeInBytes);
-cublasStatus_t hand_cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t matmulDesc,
-		cublasLtMatmulDescAttributes_t attr, void *buf, size_t sizeInBytes,
-		size_t *sizeWritten);
 cublasStatus_t hand_cublasLtMatrixTransformDescInit_internal(
 		cublasLtMatrixTransformDesc_t transformDesc, size_t size,
 		cudaDataType scaleType);
 cublasStatus_t hand_cublasLtMatrixTransformDescCreate(
 		cublasLtMatrixTransformDesc_t *transformDesc, cudaDataType scaleType);
-cublasStatus_t hand_cublasLtMatrixTransformDescDestroy(
-		cublasLtMatrixTransformDesc_t transformDesc);
-cublasStatus_t hand_cublasLtMatrixTransformDescSetAttribute(
-		cublasLtMatrixTransformDesc_t transformDesc,
-		cublasLtMatrixTransformDescAttributes_t attr, const void *buf,
-		size_t sizeInBytes);
-cublasStatus_t hand_cublasLtMatrixTransformDescGetAttribute(
-		cublasLtMatrixTransformDesc_t transformDesc,
-		cublasLtMatrixTransformDescAttributes_t attr, void *buf, size_t sizeInBytes,
-		size_t *sizeWritten);
 cublasStatus_t hand_cublasLtEmulationDescInit_internal(cublasLtEmulationDesc_t emulationDesc,
 		size_t size);
 cublasStatus_t hand_cublasLtEmulationDescCreate(cublasLtEmulationDesc_t *emulationDesc);
-cublasStatus_t hand_cublasLtEmulationDescDestroy(cublasLtEmulationDesc_t emulationDesc);
-cublasStatus_t hand_cublasLtEmulationDescSetAttribute(cublasLtEmulationDesc_t emulationDesc,
-		cublasLtEmulationDescAttributes_t attr, const void *buf, size_t sizeInBytes);
-cublasStatus_t hand_cublasLtEmulationDescGetAttribute(cublasLtEmulationDesc_t emulationDesc,
-		cublasLtEmulationDescAttributes_t attr, void *buf, size_t sizeInBytes,
-		size_t *sizeWritten);
 cublasStatus_t hand_cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t pref,
 		size_t size);
 cublasStatus_t hand_cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *pref);
-cublasStatus_t hand_cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t pref);
-cublasStatus_t hand_cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t pref,
-		cublasLtMatmulPreferenceAttributes_t attr, const void *buf, size_t sizeInBytes);
-cublasStatus_t hand_cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t pref,
-		cublasLtMatmulPreferenceAttributes_t attr, void *buf, size_t sizeInBytes,
-		size_t *sizeWritten);
 cublasStatus_t hand_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle,
 		cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
 		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
@@ -91,14 +55,8 @@ cublasStatus_t hand_cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle,
 		cublasLtMatrixLayout_t Bdesc, cublasLtMatrixLayout_t Cdesc,
 		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
 		cublasLtMatmulHeuristicResult_t *result);
-cublasStatus_t hand_cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
-		cublasLtMatmulAlgoCapAttributes_t attr, void *buf, size_t sizeInBytes,
-		size_t *sizeWritten);
 cublasStatus_t hand_cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
 		cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf, size_t sizeInBytes);
-cublasStatus_t hand_cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
-		cublasLtMatmulAlgoConfigAttributes_t attr, void *buf, size_t sizeInBytes,
-		size_t *sizeWritten);
 cublasStatus_t hand_cublasLtLoggerSetCallback(cublasLtLoggerCallback_t callback);
 cublasStatus_t hand_cublasLtLoggerSetFile(FILE *file);
 cublasStatus_t hand_cublasLtLoggerSetLevel(int level);

@@ -17,6 +17,7 @@
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cublaslt/cublaslt.h"
+#include "shim/libraries/cublaslt/forms.h"
 
 static int missing;
 const struct library_front cublaslt_front = {
@@ -50,9 +51,9 @@ STUB_EXPORT cublasStatus_t cublasLtDestroy(cublasLtHandle_t lightHandle)
 	vcuda_library_begin(&call, &cublaslt_front, CALL_cublasLtDestroy, lightHandle, &none);
 	return vcuda_library_unname(&call);
 }
-STUB(library, const char *, cublasLtGetStatusName, hand_cublasLtGetStatusName,
-	(cublasStatus_t status), (status))
-STUB(library, const char *, cublasLtGetStatusString, hand_cublasLtGetStatusString,
+STUB(library, const char *, cublasLtGetStatusName, cublas_status_name, (cublasStatus_t status),
+	(status))
+STUB(library, const char *, cublasLtGetStatusString, cublas_status_text,
 	(cublasStatus_t status), (status))
 STUB(library, size_t, cublasLtGetVersion, hand_cublasLtGetVersion, (void), ())
 STUB(library, size_t, cublasLtGetCudartVersion, hand_cublasLtGetCudartVersion, (void), ())
@@ -131,16 +132,16 @@ STUB(library, cublasStatus_t, cublasLtMatrixLayoutInit_internal,
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutCreate, hand_cublasLtMatrixLayoutCreate,
 	(cublasLtMatrixLayout_t *matLayout, cudaDataType type, uint64_t rows, uint64_t cols,
 	int64_t ld), (matLayout, type, rows, cols, ld))
-STUB(library, cublasStatus_t, cublasLtMatrixLayoutDestroy, hand_cublasLtMatrixLayoutDestroy,
+STUB(library, cublasStatus_t, cublasLtMatrixLayoutDestroy, cublaslt_descriptor_free,
 	(cublasLtMatrixLayout_t matLayout), (matLayout))
-STUB(library, cublasStatus_t, cublasLtMatrixLayoutSetAttribute,
-	hand_cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t matLayout,
-	cublasLtMatrixLayoutAttribute_t attr, const void *buf, size_t sizeInBytes), (matLayout,
-	attr, buf, sizeInBytes))
-STUB(library, cublasStatus_t, cublasLtMatrixLayoutGetAttribute,
-	hand_cublasLtMatrixLayoutGetAttribute, (cublasLtMatrixLayout_t matLayout,
-	cublasLtMatrixLayoutAttribute_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten), (matLayout, attr, buf, sizeInBytes, sizeWritten))
+STUB(library, cublasStatus_t, cublasLtMatrixLayoutSetAttribute, cublaslt_attribute_set,
+	(cublasLtMatrixLayout_t matLayout, cublasLtMatrixLayoutAttribute_t attr,
+	const void *buf, size_t sizeInBytes), (matLayout, CUBLASLT_LAYOUT, attr, buf,
+	sizeInBytes))
+STUB(library, cublasStatus_t, cublasLtMatrixLayoutGetAttribute, cublaslt_attribute_get,
+	(cublasLtMatrixLayout_t matLayout, cublasLtMatrixLayoutAttribute_t attr, void *buf,
+	size_t sizeInBytes, size_t *sizeWritten), (matLayout, CUBLASLT_LAYOUT, attr, buf,
+	sizeInBytes, sizeWritten))
 STUB(library, cublasStatus_t, cublasLtMatmulDescInit_internal,
 	hand_cublasLtMatmulDescInit_internal, (cublasLtMatmulDesc_t matmulDesc, size_t size,
 	cublasComputeType_t computeType, cudaDataType_t scaleType), (matmulDesc, size,
@@ -148,16 +149,15 @@ STUB(library, cublasStatus_t, cublasLtMatmulDescInit_internal,
 STUB(library, cublasStatus_t, cublasLtMatmulDescCreate, hand_cublasLtMatmulDescCreate,
 	(cublasLtMatmulDesc_t *matmulDesc, cublasComputeType_t computeType,
 	cudaDataType_t scaleType), (matmulDesc, computeType, scaleType))
-STUB(library, cublasStatus_t, cublasLtMatmulDescDestroy, hand_cublasLtMatmulDescDestroy,
+STUB(library, cublasStatus_t, cublasLtMatmulDescDestroy, cublaslt_descriptor_free,
 	(cublasLtMatmulDesc_t matmulDesc), (matmulDesc))
-STUB(library, cublasStatus_t, cublasLtMatmulDescSetAttribute,
-	hand_cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t matmulDesc,
-	cublasLtMatmulDescAttributes_t attr, const void *buf, size_t sizeInBytes), (matmulDesc,
-	attr, buf, sizeInBytes))
-STUB(library, cublasStatus_t, cublasLtMatmulDescGetAttribute,
-	hand_cublasLtMatmulDescGetAttribute, (cublasLtMatmulDesc_t matmulDesc,
-	cublasLtMatmulDescAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten), (matmulDesc, attr, buf, sizeInBytes, sizeWritten))
+STUB(library, cublasStatus_t, cublasLtMatmulDescSetAttribute, cublaslt_attribute_set,
+	(cublasLtMatmulDesc_t matmulDesc, cublasLtMatmulDescAttributes_t attr, const void *buf,
+	size_t sizeInBytes), (matmulDesc, CUBLASLT_MATMUL, attr, buf, sizeInBytes))
+STUB(library, cublasStatus_t, cublasLtMatmulDescGetAttribute, cublaslt_attribute_get,
+	(cublasLtMatmulDesc_t matmulDesc, cublasLtMatmulDescAttributes_t attr, void *buf,
+	size_t sizeInBytes, size_t *sizeWritten), (matmulDesc, CUBLASLT_MATMUL, attr, buf,
+	sizeInBytes, sizeWritten))
 STUB(library, cublasStatus_t, cublasLtMatrixTransformDescInit_internal,
 	hand_cublasLtMatrixTransformDescInit_internal,
 	(cublasLtMatrixTransformDesc_t transformDesc, size_t size, cudaDataType scaleType),
@@ -165,51 +165,49 @@ STUB(library, cublasStatus_t, cublasLtMatrixTransformDescInit_internal,
 STUB(library, cublasStatus_t, cublasLtMatrixTransformDescCreate,
 	hand_cublasLtMatrixTransformDescCreate, (cublasLtMatrixTransformDesc_t *transformDesc,
 	cudaDataType scaleType), (transformDesc, scaleType))
-STUB(library, cublasStatus_t, cublasLtMatrixTransformDescDestroy,
-	hand_cublasLtMatrixTransformDescDestroy, (cublasLtMatrixTransformDesc_t transformDesc),
-	(transformDesc))
-STUB(library, cublasStatus_t, cublasLtMatrixTransformDescSetAttribute,
-	hand_cublasLtMatrixTransformDescSetAttribute,
+STUB(library, cublasStatus_t, cublasLtMatrixTransformDescDestroy, cublaslt_descriptor_free,
+	(cublasLtMatrixTransformDesc_t transformDesc), (transformDesc))
+STUB(library, cublasStatus_t, cublasLtMatrixTransformDescSetAttribute, cublaslt_attribute_set,
 	(cublasLtMatrixTransformDesc_t transformDesc,
 	cublasLtMatrixTransformDescAttributes_t attr, const void *buf, size_t sizeInBytes),
-	(transformDesc, attr, buf, sizeInBytes))
-STUB(library, cublasStatus_t, cublasLtMatrixTransformDescGetAttribute,
-	hand_cublasLtMatrixTransformDescGetAttribute,
+	(transformDesc, CUBLASLT_TRANSFORM, attr, buf, sizeInBytes))
+STUB(library, cublasStatus_t, cublasLtMatrixTransformDescGetAttribute, cublaslt_attribute_get,
 	(cublasLtMatrixTransformDesc_t transformDesc,
 	cublasLtMatrixTransformDescAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten), (transformDesc, attr, buf, sizeInBytes, sizeWritten))
+	size_t *sizeWritten), (transformDesc, CUBLASLT_TRANSFORM, attr, buf, sizeInBytes,
+	sizeWritten))
 #if VCUDA_ABI == 13
 STUB(library, cublasStatus_t, cublasLtEmulationDescInit_internal,
 	hand_cublasLtEmulationDescInit_internal, (cublasLtEmulationDesc_t emulationDesc,
 	size_t size), (emulationDesc, size))
 STUB(library, cublasStatus_t, cublasLtEmulationDescCreate, hand_cublasLtEmulationDescCreate,
 	(cublasLtEmulationDesc_t *emulationDesc), (emulationDesc))
-STUB(library, cublasStatus_t, cublasLtEmulationDescDestroy, hand_cublasLtEmulationDescDestroy,
+STUB(library, cublasStatus_t, cublasLtEmulationDescDestroy, cublaslt_descriptor_free,
 	(cublasLtEmulationDesc_t emulationDesc), (emulationDesc))
-STUB(library, cublasStatus_t, cublasLtEmulationDescSetAttribute,
-	hand_cublasLtEmulationDescSetAttribute, (cublasLtEmulationDesc_t emulationDesc,
-	cublasLtEmulationDescAttributes_t attr, const void *buf, size_t sizeInBytes),
-	(emulationDesc, attr, buf, sizeInBytes))
-STUB(library, cublasStatus_t, cublasLtEmulationDescGetAttribute,
-	hand_cublasLtEmulationDescGetAttribute, (cublasLtEmulationDesc_t emulationDesc,
-	cublasLtEmulationDescAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten), (emulationDesc, attr, buf, sizeInBytes, sizeWritten))
+STUB(library, cublasStatus_t, cublasLtEmulationDescSetAttribute, cublaslt_attribute_set,
+	(cublasLtEmulationDesc_t emulationDesc, cublasLtEmulationDescAttributes_t attr,
+	const void *buf, size_t sizeInBytes), (emulationDesc, CUBLASLT_EMULATION, attr, buf,
+	sizeInBytes))
+STUB(library, cublasStatus_t, cublasLtEmulationDescGetAttribute, cublaslt_attribute_get,
+	(cublasLtEmulationDesc_t emulationDesc, cublasLtEmulationDescAttributes_t attr,
+	void *buf, size_t sizeInBytes, size_t *sizeWritten), (emulationDesc, CUBLASLT_EMULATION,
+	attr, buf, sizeInBytes, sizeWritten))
 #endif
 STUB(library, cublasStatus_t, cublasLtMatmulPreferenceInit_internal,
 	hand_cublasLtMatmulPreferenceInit_internal, (cublasLtMatmulPreference_t pref,
 	size_t size), (pref, size))
 STUB(library, cublasStatus_t, cublasLtMatmulPreferenceCreate,
 	hand_cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t *pref), (pref))
-STUB(library, cublasStatus_t, cublasLtMatmulPreferenceDestroy,
-	hand_cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t pref), (pref))
-STUB(library, cublasStatus_t, cublasLtMatmulPreferenceSetAttribute,
-	hand_cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t pref,
-	cublasLtMatmulPreferenceAttributes_t attr, const void *buf, size_t sizeInBytes), (pref,
-	attr, buf, sizeInBytes))
-STUB(library, cublasStatus_t, cublasLtMatmulPreferenceGetAttribute,
-	hand_cublasLtMatmulPreferenceGetAttribute, (cublasLtMatmulPreference_t pref,
-	cublasLtMatmulPreferenceAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten), (pref, attr, buf, sizeInBytes, sizeWritten))
+STUB(library, cublasStatus_t, cublasLtMatmulPreferenceDestroy, cublaslt_descriptor_free,
+	(cublasLtMatmulPreference_t pref), (pref))
+STUB(library, cublasStatus_t, cublasLtMatmulPreferenceSetAttribute, cublaslt_attribute_set,
+	(cublasLtMatmulPreference_t pref, cublasLtMatmulPreferenceAttributes_t attr,
+	const void *buf, size_t sizeInBytes), (pref, CUBLASLT_PREFERENCE, attr, buf,
+	sizeInBytes))
+STUB(library, cublasStatus_t, cublasLtMatmulPreferenceGetAttribute, cublaslt_attribute_get,
+	(cublasLtMatmulPreference_t pref, cublasLtMatmulPreferenceAttributes_t attr, void *buf,
+	size_t sizeInBytes, size_t *sizeWritten), (pref, CUBLASLT_PREFERENCE, attr, buf,
+	sizeInBytes, sizeWritten))
 STUB(library, cublasStatus_t, cublasLtMatmulAlgoGetHeuristic,
 	hand_cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t lightHandle,
 	cublasLtMatmulDesc_t operationDesc, cublasLtMatrixLayout_t Adesc,
@@ -235,18 +233,18 @@ STUB(library, cublasStatus_t, cublasLtMatmulAlgoCheck, hand_cublasLtMatmulAlgoCh
 	cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
 	const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result),
 	(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, algo, result))
-STUB(library, cublasStatus_t, cublasLtMatmulAlgoCapGetAttribute,
-	hand_cublasLtMatmulAlgoCapGetAttribute, (const cublasLtMatmulAlgo_t *algo,
-	cublasLtMatmulAlgoCapAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten), (algo, attr, buf, sizeInBytes, sizeWritten))
+STUB(library, cublasStatus_t, cublasLtMatmulAlgoCapGetAttribute, cublaslt_algo_attribute,
+	(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoCapAttributes_t attr, void *buf,
+	size_t sizeInBytes, size_t *sizeWritten), (OP_cublasLtMatmulAlgoCapGetAttribute, algo,
+	attr, buf, sizeInBytes, sizeWritten))
 STUB(library, cublasStatus_t, cublasLtMatmulAlgoConfigSetAttribute,
 	hand_cublasLtMatmulAlgoConfigSetAttribute, (cublasLtMatmulAlgo_t *algo,
 	cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf, size_t sizeInBytes), (algo,
 	attr, buf, sizeInBytes))
-STUB(library, cublasStatus_t, cublasLtMatmulAlgoConfigGetAttribute,
-	hand_cublasLtMatmulAlgoConfigGetAttribute, (const cublasLtMatmulAlgo_t *algo,
-	cublasLtMatmulAlgoConfigAttributes_t attr, void *buf, size_t sizeInBytes,
-	size_t *sizeWritten), (algo, attr, buf, sizeInBytes, sizeWritten))
+STUB(library, cublasStatus_t, cublasLtMatmulAlgoConfigGetAttribute, cublaslt_algo_attribute,
+	(const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t attr, void *buf,
+	size_t sizeInBytes, size_t *sizeWritten), (OP_cublasLtMatmulAlgoConfigGetAttribute,
+	algo, attr, buf, sizeInBytes, sizeWritten))
 STUB(library, cublasStatus_t, cublasLtLoggerSetCallback, hand_cublasLtLoggerSetCallback,
 	(cublasLtLoggerCallback_t callback), (callback))
 STUB(library, cublasStatus_t, cublasLtLoggerSetFile, hand_cublasLtLoggerSetFile, (FILE *file),

@@ -63,10 +63,8 @@ CUresult hand_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
 CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags);
 CUresult hand_cuCtxDetach(CUcontext ctx);
 CUresult hand_cuModuleLoad(CUmodule *module, const char *fname);
-CUresult hand_cuModuleLoadData(CUmodule *module, const void *image);
 CUresult hand_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
 		CUjit_option *options, void **optionValues);
-CUresult hand_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin);
 CUresult hand_cuModuleUnload(CUmodule hmod);
 CUresult hand_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
 CUresult hand_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name);
@@ -122,7 +120,6 @@ CUresult hand_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 		size_t Height, unsigned int ElementSizeBytes);
 CUresult hand_cuMemFree_v2(CUdeviceptr dptr);
 CUresult hand_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
-CUresult hand_cuMemAllocHost_v2(void **pp, size_t bytesize);
 CUresult hand_cuMemFreeHost(void *p);
 CUresult hand_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags);
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags);
@@ -242,11 +239,7 @@ CUresult hand_cuFuncLoad(CUfunction function);
 CUresult hand_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
 CUresult hand_cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
 CUresult hand_cuParamSetSize(CUfunction hfunc, unsigned int numbytes);
-CUresult hand_cuParamSeti(CUfunction hfunc, int offset, unsigned int value);
-CUresult hand_cuParamSetf(CUfunction hfunc, int offset, float value);
 CUresult hand_cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes);
-CUresult hand_cuLaunch(CUfunction f);
-CUresult hand_cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
 CUresult hand_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 		CUstream hStream);
 CUresult hand_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
@@ -376,11 +369,7 @@ CUresult hand_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsig
 CUresult hand_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams);
-CUresult hand_cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
-		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-		size_t numDependencies, CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
-CUresult hand_cuGraphNodeSetParams_v2(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 CUresult hand_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		CUgraphNodeParams *nodeParams);
@@ -389,9 +378,6 @@ CUresult hand_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_o
 		unsigned int flags);
 CUresult hand_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
 		CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
-CUresult hand_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
-		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-		size_t dynamicSMemSize, int blockSizeLimit);
 CUresult hand_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize,
 		CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
@@ -462,12 +448,6 @@ CUresult hand_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *valu
 CUresult hand_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
 CUresult hand_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 		size_t *size);
-CUresult hand_cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void *userData,
-		CUcoredumpCallbackHandle *callbackOut);
-CUresult hand_cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback,
-		void *userData, CUcoredumpCallbackHandle *callbackOut);
-CUresult hand_cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback);
-CUresult hand_cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback);
 CUresult hand_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId);
 CUresult hand_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
 		unsigned int flags);
@@ -499,8 +479,6 @@ CUresult hand_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
 CUresult hand_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 		unsigned int flags);
 CUresult hand_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev);
-CUresult hand_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev);
-CUresult hand_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 		unsigned int flags, CUdevice dev);
 CUresult hand_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod,
@@ -516,64 +494,11 @@ CUresult hand_cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p, unsigned
 CUresult hand_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray);
 CUresult hand_cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor,
 		CUarray hArray);
-CUresult hand_cuCtxDestroy(CUcontext ctx);
-CUresult hand_cuCtxPopCurrent(CUcontext *pctx);
-CUresult hand_cuCtxPushCurrent(CUcontext ctx);
-CUresult hand_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
-CUresult hand_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-		CUstream null_stream);
-CUresult hand_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream null_stream);
-CUresult hand_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream null_stream);
-CUresult hand_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
-		size_t ByteCount, CUstream null_stream);
-CUresult hand_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
-		size_t ByteCount, CUstream null_stream);
-CUresult hand_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
-		size_t ByteCount, CUstream null_stream);
-CUresult hand_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
-		size_t ByteCount, CUstream null_stream);
-CUresult hand_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
-		size_t srcOffset, size_t ByteCount, CUstream null_stream);
-CUresult hand_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
-		size_t ByteCount, CUstream hStream);
-CUresult hand_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
-		size_t ByteCount, CUstream hStream);
-CUresult hand_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream);
-CUresult hand_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy, CUstream null_stream);
-CUresult hand_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy, CUstream null_stream);
-CUresult hand_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-		CUstream hStream);
-CUresult hand_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream hStream);
-CUresult hand_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
-		size_t ByteCount, CUstream hStream);
-CUresult hand_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
-CUresult hand_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
-CUresult hand_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N,
-		CUstream null_stream);
-CUresult hand_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N,
-		CUstream null_stream);
-CUresult hand_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N,
-		CUstream null_stream);
-CUresult hand_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
-		size_t Width, size_t Height, CUstream null_stream);
-CUresult hand_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
-		size_t Width, size_t Height, CUstream null_stream);
-CUresult hand_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
-		size_t Width, size_t Height, CUstream null_stream);
-CUresult hand_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
-		CUstream null_stream);
-CUresult hand_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
-		CUstream hStream);
 CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 		CUcontext srcContext, size_t ByteCount, CUstream null_stream);
 CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 		CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
 		CUstream hStream);
-CUresult hand_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy, CUstream null_stream);
-CUresult hand_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 CUresult hand_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		size_t *failIdx, CUstream hStream);
@@ -584,22 +509,6 @@ CUresult hand_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t
 		CUstream hStream);
 CUresult hand_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
 		unsigned long long flags, CUstream hStream);
-CUresult hand_cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
-		CUmemcpyAttributes *attr, CUstream hStream);
-CUresult hand_cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op,
-		unsigned long long flags, CUstream hStream);
-CUresult hand_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N,
-		CUstream hStream);
-CUresult hand_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N,
-		CUstream hStream);
-CUresult hand_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
-		CUstream hStream);
-CUresult hand_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
-		size_t Width, size_t Height, CUstream hStream);
-CUresult hand_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
-		size_t Width, size_t Height, CUstream hStream);
-CUresult hand_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
-		size_t Width, size_t Height, CUstream hStream);
 CUresult hand_cuStreamGetPriority(CUstream hStream, int *priority);
 CUresult hand_cuStreamGetId(CUstream hStream, unsigned long long *streamId);
 CUresult hand_cuStreamGetFlags(CUstream hStream, unsigned int *flags);
@@ -664,19 +573,12 @@ CUresult hand_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 		unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
 		unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
 		CUstream hStream, void **kernelParams);
-CUresult hand_cuStreamBeginCapture(CUstream hStream);
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode);
 CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUstreamCaptureMode mode);
 CUresult hand_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
 CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
-CUresult hand_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-		cuuint64_t *id_out);
-CUresult hand_cuStreamGetCaptureInfo_v2(CUstream hStream,
-		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-		CUgraph *graph_out, const CUgraphNode **dependencies_out,
-		size_t *numDependencies_out);
 CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
 		CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
 		CUgraph *graph_out, const CUgraphNode **dependencies_out,
@@ -706,15 +608,10 @@ CUresult hand_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies);
 CUresult hand_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
 		const CUgraphNode *to, size_t numDependencies);
-CUresult hand_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-		const CUgraphNode *dependencies, size_t numDependencies,
-		CUgraphNodeParams *nodeParams);
 CUresult hand_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
 		CUstreamAttrValue *value);
 CUresult hand_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 		const CUstreamAttrValue *param);
-CUresult hand_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
-		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 CUresult hand_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 CUresult hand_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
@@ -723,13 +620,9 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 CUresult hand_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 CUresult hand_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
 		CUstream hStream);
-CUresult hand_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
-		size_t numDependencies, unsigned int flags);
 CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
 		const CUgraphEdgeData *dependencyData, size_t numDependencies,
 		unsigned int flags);
-CUresult hand_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
-		cuuint64_t flags);
 CUresult hand_cuProfilerStart(void);
 CUresult hand_cuProfilerStop(void);
 

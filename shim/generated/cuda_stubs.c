@@ -11,6 +11,7 @@
 #include <cuda.h>
 #include <string.h>
 
+#include "shim/driver/forms.h"
 #include "shim/driver/graph/capture.h"
 #include "shim/engine/stub.h"
 #include "protocol/generated/cuda_ops.h"
@@ -226,13 +227,13 @@ STUB_CAPTURED(current, capture_unsafe_slow(), cuCtxSetSharedMemConfig,
 	send_cuCtxSetSharedMemConfig, (CUsharedconfig config), (config));
 STUB(ready, cuModuleLoad, hand_cuModuleLoad, (CUmodule *module, const char *fname), (module,
 	fname));
-STUB(ready, cuModuleLoadData, hand_cuModuleLoadData, (CUmodule *module, const void *image),
-	(module, image));
+STUB(ready, cuModuleLoadData, hand_cuModuleLoadDataEx, (CUmodule *module, const void *image),
+	(module, image, 0, NULL, NULL));
 STUB(ready, cuModuleLoadDataEx, hand_cuModuleLoadDataEx, (CUmodule *module, const void *image,
 	unsigned int numOptions, CUjit_option *options, void **optionValues), (module, image,
 	numOptions, options, optionValues));
-STUB(ready, cuModuleLoadFatBinary, hand_cuModuleLoadFatBinary, (CUmodule *module,
-	const void *fatCubin), (module, fatCubin));
+STUB(ready, cuModuleLoadFatBinary, hand_cuModuleLoadDataEx, (CUmodule *module,
+	const void *fatCubin), (module, fatCubin, 0, NULL, NULL));
 STUB(ready, cuModuleUnload, hand_cuModuleUnload, (CUmodule hmod), (hmod));
 STUB(lasting, cuModuleGetLoadingMode, hand_cuModuleGetLoadingMode, (CUmoduleLoadingMode *mode),
 	(mode));
@@ -315,8 +316,8 @@ STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFree_v2, hand_cuMemFree_v2, (CU
 	(dptr));
 STUB(ready, cuMemGetAddressRange_v2, hand_cuMemGetAddressRange_v2, (CUdeviceptr *pbase,
 	size_t *psize, CUdeviceptr dptr), (pbase, psize, dptr));
-STUB(ready, cuMemAllocHost_v2, hand_cuMemAllocHost_v2, (void **pp, size_t bytesize), (pp,
-	bytesize));
+STUB(ready, cuMemAllocHost_v2, hand_cuMemHostAlloc, (void **pp, size_t bytesize), (pp, bytesize,
+	0));
 STUB_CAPTURED(ready, capture_unsafe_slow(), cuMemFreeHost, hand_cuMemFreeHost, (void *p), (p));
 STUB(ready, cuMemHostAlloc, hand_cuMemHostAlloc, (void **pp, size_t bytesize,
 	unsigned int Flags), (pp, bytesize, Flags));
@@ -534,15 +535,15 @@ STUB(ready, cuFuncSetSharedSize, hand_cuFuncSetSharedSize, (CUfunction hfunc,
 	unsigned int bytes), (hfunc, bytes));
 STUB(ready, cuParamSetSize, hand_cuParamSetSize, (CUfunction hfunc, unsigned int numbytes),
 	(hfunc, numbytes));
-STUB(ready, cuParamSeti, hand_cuParamSeti, (CUfunction hfunc, int offset, unsigned int value),
-	(hfunc, offset, value));
-STUB(ready, cuParamSetf, hand_cuParamSetf, (CUfunction hfunc, int offset, float value), (hfunc,
-	offset, value));
+STUB(ready, cuParamSeti, hand_cuParamSetv, (CUfunction hfunc, int offset, unsigned int value),
+	(hfunc, offset, &value, sizeof(value)));
+STUB(ready, cuParamSetf, hand_cuParamSetv, (CUfunction hfunc, int offset, float value), (hfunc,
+	offset, &value, sizeof(value)));
 STUB(ready, cuParamSetv, hand_cuParamSetv, (CUfunction hfunc, int offset, void *ptr,
 	unsigned int numbytes), (hfunc, offset, ptr, numbytes));
-STUB(ready, cuLaunch, hand_cuLaunch, (CUfunction f), (f));
-STUB(ready, cuLaunchGrid, hand_cuLaunchGrid, (CUfunction f, int grid_width, int grid_height),
-	(f, grid_width, grid_height));
+STUB(ready, cuLaunch, hand_cuLaunchGridAsync, (CUfunction f), (f, 1, 1, CU_STREAM_LEGACY));
+STUB(ready, cuLaunchGrid, hand_cuLaunchGridAsync, (CUfunction f, int grid_width,
+	int grid_height), (f, grid_width, grid_height, CU_STREAM_LEGACY));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuLaunchGridAsync, hand_cuLaunchGridAsync,
 	(CUfunction f, int grid_width, int grid_height, CUstream hStream), (f, grid_width,
 	grid_height, hStream));
@@ -765,14 +766,14 @@ STUB(ready, cuGraphAddNode_v2, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode
 CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 		size_t numDependencies, CUgraphNodeParams *nodeParams);
-STUB(ready, cuGraphAddNode_v3, hand_cuGraphAddNode_v3, (CUgraphNode *phGraphNode,
+STUB(ready, cuGraphAddNode_v3, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode,
 	CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUgraphNodeParams *nodeParams), (phGraphNode, hGraph,
 	dependencies, dependencyData, numDependencies, nodeParams));
 STUB(ready, cuGraphNodeSetParams, hand_cuGraphNodeSetParams, (CUgraphNode hNode,
 	CUgraphNodeParams *nodeParams), (hNode, nodeParams));
 CUresult cuGraphNodeSetParams_v2(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
-STUB(ready, cuGraphNodeSetParams_v2, hand_cuGraphNodeSetParams_v2, (CUgraphNode hNode,
+STUB(ready, cuGraphNodeSetParams_v2, hand_cuGraphNodeSetParams, (CUgraphNode hNode,
 	CUgraphNodeParams *nodeParams), (hNode, nodeParams));
 CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 STUB(ready, cuGraphNodeGetParams, hand_cuGraphNodeGetParams, (CUgraphNode hNode,
@@ -812,11 +813,11 @@ STUB(current, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 	hand_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *numBlocks,
 	CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags), (numBlocks,
 	func, blockSize, dynamicSMemSize, flags));
-STUB(ready, cuOccupancyMaxPotentialBlockSize, hand_cuOccupancyMaxPotentialBlockSize,
+STUB(ready, cuOccupancyMaxPotentialBlockSize, hand_cuOccupancyMaxPotentialBlockSizeWithFlags,
 	(int *minGridSize, int *blockSize, CUfunction func,
 	CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
 	int blockSizeLimit), (minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
-	dynamicSMemSize, blockSizeLimit));
+	dynamicSMemSize, blockSizeLimit, 0));
 STUB(ready, cuOccupancyMaxPotentialBlockSizeWithFlags,
 	hand_cuOccupancyMaxPotentialBlockSizeWithFlags, (int *minGridSize, int *blockSize,
 	CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
@@ -1114,19 +1115,19 @@ STUB(early, cuCoredumpSetAttributeGlobal, hand_cuCoredumpSetAttributeGlobal,
 	(CUcoredumpSettings attrib, void *value, size_t *size), (attrib, value, size));
 CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback callback, void *userData,
 		CUcoredumpCallbackHandle *callbackOut);
-STUB(early, cuCoredumpRegisterStartCallback, hand_cuCoredumpRegisterStartCallback,
+STUB(early, cuCoredumpRegisterStartCallback, coredump_register,
 	(CUcoredumpStatusCallback callback, void *userData,
 	CUcoredumpCallbackHandle *callbackOut), (callback, userData, callbackOut));
 CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback callback, void *userData,
 		CUcoredumpCallbackHandle *callbackOut);
-STUB(early, cuCoredumpRegisterCompleteCallback, hand_cuCoredumpRegisterCompleteCallback,
+STUB(early, cuCoredumpRegisterCompleteCallback, coredump_register,
 	(CUcoredumpStatusCallback callback, void *userData,
 	CUcoredumpCallbackHandle *callbackOut), (callback, userData, callbackOut));
 CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle callback);
-STUB(early, cuCoredumpDeregisterStartCallback, hand_cuCoredumpDeregisterStartCallback,
+STUB(early, cuCoredumpDeregisterStartCallback, coredump_unregister,
 	(CUcoredumpCallbackHandle callback), (callback));
 CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle callback);
-STUB(early, cuCoredumpDeregisterCompleteCallback, hand_cuCoredumpDeregisterCompleteCallback,
+STUB(early, cuCoredumpDeregisterCompleteCallback, coredump_unregister,
 	(CUcoredumpCallbackHandle callback), (callback));
 STUB(early, cuGetExportTable, hand_cuGetExportTable, (const void **ppExportTable,
 	const CUuuid *pExportTableId), (ppExportTable, pExportTableId));
@@ -1173,10 +1174,10 @@ STUB(early, cuLogsDumpToMemory, hand_cuLogsDumpToMemory, (CUlogIterator *iterato
 ANSWERS(ready, cuGraphicsResourceSetMapFlags, CUDA_ERROR_INVALID_HANDLE);
 STUB(lasting, cuDeviceTotalMem, hand_cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev),
 	(bytes, dev));
-STUB(ready, cuCtxCreate, hand_cuCtxCreate, (CUcontext *pctx, unsigned int flags, CUdevice dev),
-	(pctx, flags, dev));
-STUB(ready, cuCtxCreate_v2, hand_cuCtxCreate_v2, (CUcontext *pctx, unsigned int flags,
+STUB(ready, cuCtxCreate, context_create_first, (CUcontext *pctx, unsigned int flags,
 	CUdevice dev), (pctx, flags, dev));
+STUB(ready, cuCtxCreate_v2, context_create, (CUcontext *pctx, unsigned int flags, CUdevice dev),
+	(pctx, flags, dev));
 STUB(ready, cuCtxCreate_v3, hand_cuCtxCreate_v3, (CUcontext *pctx,
 	CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev),
 	(pctx, paramsArray, numParams, flags, dev));
@@ -1232,180 +1233,187 @@ ANSWERS(current, cuTexRefSetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(current, cuTexRefSetAddress2D, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(current, cuTexRefGetAddress, CUDA_ERROR_INVALID_CONTEXT);
 ANSWERS(ready, cuGraphicsResourceGetMappedPointer, CUDA_ERROR_INVALID_HANDLE);
-STUB(ready, cuCtxDestroy, hand_cuCtxDestroy, (CUcontext ctx), (ctx));
-STUB(lasting, cuCtxPopCurrent, hand_cuCtxPopCurrent, (CUcontext *pctx), (pctx));
-STUB(lasting, cuCtxPushCurrent, hand_cuCtxPushCurrent, (CUcontext ctx), (ctx));
-STUB(lasting, cuDevicePrimaryCtxSetFlags, hand_cuDevicePrimaryCtxSetFlags, (CUdevice dev,
+STUB(ready, cuCtxDestroy, context_destroy_first, (CUcontext ctx), (ctx));
+STUB(lasting, cuCtxPopCurrent, context_pop_first, (CUcontext *pctx), (pctx));
+STUB(lasting, cuCtxPushCurrent, context_push_first, (CUcontext ctx), (ctx));
+STUB(lasting, cuDevicePrimaryCtxSetFlags, primary_flags_first, (CUdevice dev,
 	unsigned int flags), (dev, flags));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, hand_cuMemcpyHtoD_v2,
-	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), (dstDevice, srcHost,
-	ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoD_v2_ptds,
-	hand_cuMemcpyHtoD_v2, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount),
-	(dstDevice, srcHost, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoH_v2, hand_cuMemcpyDtoH_v2,
-	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), (dstHost, srcDevice,
-	ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoH_v2_ptds,
-	hand_cuMemcpyDtoH_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount),
-	(dstHost, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoD_v2, hand_cuMemcpyDtoD_v2,
-	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), (dstDevice, srcDevice,
-	ByteCount, CU_STREAM_LEGACY));
-STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoD_v2_ptds,
-	hand_cuMemcpyDtoD_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount),
-	(dstDevice, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoA_v2, hand_cuMemcpyDtoA_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoD_v2, copy_flat,
+	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), (SIDE_DEVICE, dstDevice,
+	SIDE_HOST, copy_address(srcHost), ByteCount, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoD_v2_ptds, copy_flat,
+	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), (SIDE_DEVICE, dstDevice,
+	SIDE_HOST, copy_address(srcHost), ByteCount, CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoH_v2, copy_flat,
+	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_HOST,
+	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoH_v2_ptds, copy_flat,
+	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_HOST,
+	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoD_v2, copy_flat,
+	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_DEVICE,
+	dstDevice, SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoD_v2_ptds, copy_flat,
+	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), (SIDE_DEVICE,
+	dstDevice, SIDE_DEVICE, srcDevice, ByteCount, CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyDtoA_v2, copy_array_flat,
 	(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount),
-	(dstArray, dstOffset, srcDevice, ByteCount, CU_STREAM_LEGACY));
+	(array_end(dstArray, dstOffset), device_end(srcDevice), ByteCount, CU_STREAM_LEGACY,
+	false));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyDtoA_v2_ptds,
-	hand_cuMemcpyDtoA_v2, (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
-	size_t ByteCount), (dstArray, dstOffset, srcDevice, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoD_v2, hand_cuMemcpyAtoD_v2,
+	copy_array_flat, (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
+	size_t ByteCount), (array_end(dstArray, dstOffset), device_end(srcDevice), ByteCount,
+	CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoD_v2, copy_array_flat,
 	(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount),
-	(dstDevice, srcArray, srcOffset, ByteCount, CU_STREAM_LEGACY));
+	(device_end(dstDevice), array_end(srcArray, srcOffset), ByteCount, CU_STREAM_LEGACY,
+	false));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoD_v2_ptds,
-	hand_cuMemcpyAtoD_v2, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
-	size_t ByteCount), (dstDevice, srcArray, srcOffset, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoA_v2, hand_cuMemcpyHtoA_v2,
-	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount), (dstArray,
-	dstOffset, srcHost, ByteCount, CU_STREAM_LEGACY));
+	copy_array_flat, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
+	size_t ByteCount), (device_end(dstDevice), array_end(srcArray, srcOffset), ByteCount,
+	CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyHtoA_v2, copy_array_flat,
+	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount),
+	(array_end(dstArray, dstOffset), host_end(srcHost), ByteCount, CU_STREAM_LEGACY,
+	false));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyHtoA_v2_ptds,
-	hand_cuMemcpyHtoA_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost,
-	size_t ByteCount), (dstArray, dstOffset, srcHost, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoH_v2, hand_cuMemcpyAtoH_v2,
-	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount), (dstHost,
-	srcArray, srcOffset, ByteCount, CU_STREAM_LEGACY));
+	copy_array_flat, (CUarray dstArray, size_t dstOffset, const void *srcHost,
+	size_t ByteCount), (array_end(dstArray, dstOffset), host_end(srcHost), ByteCount,
+	CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoH_v2, copy_array_flat,
+	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount),
+	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, CU_STREAM_LEGACY,
+	false));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoH_v2_ptds,
-	hand_cuMemcpyAtoH_v2, (void *dstHost, CUarray srcArray, size_t srcOffset,
-	size_t ByteCount), (dstHost, srcArray, srcOffset, ByteCount, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoA_v2, hand_cuMemcpyAtoA_v2,
+	copy_array_flat, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount),
+	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, CU_STREAM_PER_THREAD,
+	false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyAtoA_v2, copy_array_flat,
 	(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
-	size_t ByteCount), (dstArray, dstOffset, srcArray, srcOffset, ByteCount,
-	CU_STREAM_LEGACY));
+	size_t ByteCount), (array_end(dstArray, dstOffset), array_end(srcArray, srcOffset),
+	ByteCount, CU_STREAM_LEGACY, false));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpyAtoA_v2_ptds,
-	hand_cuMemcpyAtoA_v2, (CUarray dstArray, size_t dstOffset, CUarray srcArray,
-	size_t srcOffset, size_t ByteCount), (dstArray, dstOffset, srcArray, srcOffset,
-	ByteCount, CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoAAsync_v2,
-	hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost,
-	size_t ByteCount, CUstream hStream), (dstArray, dstOffset, srcHost, ByteCount,
-	hStream));
+	copy_array_flat, (CUarray dstArray, size_t dstOffset, CUarray srcArray,
+	size_t srcOffset, size_t ByteCount), (array_end(dstArray, dstOffset),
+	array_end(srcArray, srcOffset), ByteCount, CU_STREAM_PER_THREAD, false));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoAAsync_v2, copy_array_flat,
+	(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+	CUstream hStream), (array_end(dstArray, dstOffset), host_end(srcHost), ByteCount,
+	hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyHtoAAsync_v2_ptsz,
-	hand_cuMemcpyHtoAAsync_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost,
-	size_t ByteCount, CUstream hStream), (dstArray, dstOffset, srcHost, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAtoHAsync_v2,
-	hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray, size_t srcOffset,
-	size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset, ByteCount,
-	hStream));
+	copy_array_flat, (CUarray dstArray, size_t dstOffset, const void *srcHost,
+	size_t ByteCount, CUstream hStream), (array_end(dstArray, dstOffset), host_end(srcHost),
+	ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD, true));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAtoHAsync_v2, copy_array_flat,
+	(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
+	(host_end(dstHost), array_end(srcArray, srcOffset), ByteCount, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAtoHAsync_v2_ptsz,
-	hand_cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray, size_t srcOffset,
-	size_t ByteCount, CUstream hStream), (dstHost, srcArray, srcOffset, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2D_v2, hand_cuMemcpy2D_v2,
-	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY));
-STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2D_v2_ptds,
-	hand_cuMemcpy2D_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2DUnaligned_v2,
-	hand_cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY));
-STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2DUnaligned_v2_ptds,
-	hand_cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *pCopy), (pCopy,
-	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy3D_v2, hand_cuMemcpy3D_v2,
-	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_LEGACY));
-STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3D_v2_ptds,
-	hand_cuMemcpy3D_v2, (const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoDAsync_v2,
-	hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice, const void *srcHost,
-	size_t ByteCount, CUstream hStream), (dstDevice, srcHost, ByteCount, hStream));
+	copy_array_flat, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+	CUstream hStream), (host_end(dstHost), array_end(srcArray, srcOffset), ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2D_v2, copy_2d,
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2D_v2_ptds, copy_2d,
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy2DUnaligned_v2, copy_2d,
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy2DUnaligned_v2_ptds, copy_2d,
+	(const CUDA_MEMCPY2D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy3D_v2, copy_3d,
+	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3D_v2_ptds, copy_3d,
+	(const CUDA_MEMCPY3D *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyHtoDAsync_v2, copy_flat,
+	(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
+	(SIDE_DEVICE, dstDevice, SIDE_HOST, copy_address(srcHost), ByteCount, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyHtoDAsync_v2_ptsz,
-	hand_cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice, const void *srcHost,
-	size_t ByteCount, CUstream hStream), (dstDevice, srcHost, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoHAsync_v2,
-	hand_cuMemcpyDtoHAsync_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-	CUstream hStream), (dstHost, srcDevice, ByteCount, hStream));
+	copy_flat, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+	CUstream hStream), (SIDE_DEVICE, dstDevice, SIDE_HOST, copy_address(srcHost), ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoHAsync_v2, copy_flat,
+	(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), (SIDE_HOST,
+	copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyDtoHAsync_v2_ptsz,
-	hand_cuMemcpyDtoHAsync_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
-	CUstream hStream), (dstHost, srcDevice, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoDAsync_v2,
-	hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice,
-	size_t ByteCount, CUstream hStream), (dstDevice, srcDevice, ByteCount, hStream));
+	copy_flat, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
+	(SIDE_HOST, copy_address(dstHost), SIDE_DEVICE, srcDevice, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyDtoDAsync_v2, copy_flat,
+	(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
+	(SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyDtoDAsync_v2_ptsz,
-	hand_cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice,
-	size_t ByteCount, CUstream hStream), (dstDevice, srcDevice, ByteCount,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy2DAsync_v2, hand_cuMemcpy2DAsync_v2,
-	(const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy, hStream));
+	copy_flat, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+	CUstream hStream), (SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy2DAsync_v2, copy_2d,
+	(const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy2DAsync_v2_ptsz,
-	hand_cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DAsync_v2, hand_cuMemcpy3DAsync_v2,
-	(const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy, hStream));
+	copy_2d, (const CUDA_MEMCPY2D *pCopy, CUstream hStream), (pCopy,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DAsync_v2, copy_3d,
+	(const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DAsync_v2_ptsz,
-	hand_cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, hand_cuMemsetD8_v2,
-	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc, N,
+	copy_3d, (const CUDA_MEMCPY3D *pCopy, CUstream hStream), (pCopy,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD8_v2, memory_fill_awaited,
+	(CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, 0, uc, 1, N, 1,
 	CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD8_v2_ptds,
-	hand_cuMemsetD8_v2, (CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc,
-	N, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, hand_cuMemsetD16_v2,
-	(CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice, us, N,
+	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, 0,
+	uc, 1, N, 1, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD16_v2, memory_fill_awaited,
+	(CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice, 0, us, 2, N, 1,
 	CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD16_v2_ptds,
-	hand_cuMemsetD16_v2, (CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice,
-	us, N, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, hand_cuMemsetD32_v2,
-	(CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, ui, N,
+	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned short us, size_t N), (dstDevice,
+	0, us, 2, N, 1, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD32_v2, memory_fill_awaited,
+	(CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, 0, ui, 4, N, 1,
 	CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD32_v2_ptds,
-	hand_cuMemsetD32_v2, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, ui,
-	N, CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, hand_cuMemsetD2D8_v2,
+	memory_fill_awaited, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, 0,
+	ui, 4, N, 1, CU_STREAM_PER_THREAD));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D8_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height),
-	(dstDevice, dstPitch, uc, Width, Height, CU_STREAM_LEGACY));
+	(dstDevice, dstPitch, uc, 1, Width, Height, CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D8_v2_ptds,
-	hand_cuMemsetD2D8_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
-	size_t Width, size_t Height), (dstDevice, dstPitch, uc, Width, Height,
+	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+	size_t Width, size_t Height), (dstDevice, dstPitch, uc, 1, Width, Height,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, hand_cuMemsetD2D16_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D16_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-	size_t Height), (dstDevice, dstPitch, us, Width, Height, CU_STREAM_LEGACY));
+	size_t Height), (dstDevice, dstPitch, us, 2, Width, Height, CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D16_v2_ptds,
-	hand_cuMemsetD2D16_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
-	size_t Width, size_t Height), (dstDevice, dstPitch, us, Width, Height,
+	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+	size_t Width, size_t Height), (dstDevice, dstPitch, us, 2, Width, Height,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, hand_cuMemsetD2D32_v2,
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemsetD2D32_v2, memory_fill_awaited,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
-	(dstDevice, dstPitch, ui, Width, Height, CU_STREAM_LEGACY));
+	(dstDevice, dstPitch, ui, 4, Width, Height, CU_STREAM_LEGACY));
 STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemsetD2D32_v2_ptds,
-	hand_cuMemsetD2D32_v2, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
-	size_t Width, size_t Height), (dstDevice, dstPitch, ui, Width, Height,
+	memory_fill_awaited, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+	size_t Width, size_t Height), (dstDevice, dstPitch, ui, 4, Width, Height,
 	CU_STREAM_PER_THREAD));
-STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy, hand_cuMemcpy,
-	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount,
-	CU_STREAM_LEGACY));
-STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy_ptds, hand_cuMemcpy,
-	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount,
-	CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAsync, hand_cuMemcpyAsync,
-	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream), (dst, src,
-	ByteCount, hStream));
+STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpy, copy_flat, (CUdeviceptr dst,
+	CUdeviceptr src, size_t ByteCount), (copy_side_of(dst), dst, copy_side_of(src), src,
+	ByteCount, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(current, capture_node(CU_STREAM_PER_THREAD), cuMemcpy_ptds, copy_flat,
+	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (copy_side_of(dst), dst,
+	copy_side_of(src), src, ByteCount, CU_STREAM_PER_THREAD, false));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyAsync, copy_flat, (CUdeviceptr dst,
+	CUdeviceptr src, size_t ByteCount, CUstream hStream), (copy_side_of(dst), dst,
+	copy_side_of(src), src, ByteCount, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
-	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAsync_ptsz,
-	hand_cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
-	CUstream hStream), (dst, src, ByteCount, hStream ? hStream : CU_STREAM_PER_THREAD));
+	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpyAsync_ptsz, copy_flat,
+	(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream),
+	(copy_side_of(dst), dst, copy_side_of(src), src, ByteCount,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
 STUB_CAPTURED(current, capture_node(CU_STREAM_LEGACY), cuMemcpyPeer, hand_cuMemcpyPeer,
 	(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount), (dstDevice, dstContext, srcDevice, srcContext,
@@ -1424,17 +1432,16 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream),
 	(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy3DPeer, hand_cuMemcpy3DPeer,
-	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_LEGACY));
-STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3DPeer_ptds,
-	hand_cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DPeerAsync,
-	hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
-	hStream));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_LEGACY), cuMemcpy3DPeer, copy_3d_peer,
+	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_LEGACY, false));
+STUB_CAPTURED(ready, capture_node(CU_STREAM_PER_THREAD), cuMemcpy3DPeer_ptds, copy_3d_peer,
+	(const CUDA_MEMCPY3D_PEER *pCopy), (pCopy, CU_STREAM_PER_THREAD, false));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DPeerAsync, copy_3d_peer,
+	(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy, hStream, true));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemcpy3DPeerAsync_ptsz,
-	hand_cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
-	hStream ? hStream : CU_STREAM_PER_THREAD));
+	copy_3d_peer, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream), (pCopy,
+	hStream ? hStream : CU_STREAM_PER_THREAD, true));
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyBatchAsync, hand_cuMemcpyBatchAsync,
 	(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
@@ -1476,71 +1483,71 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
 STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpyWithAttributesAsync,
-	hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst, CUdeviceptr src, size_t size,
+	copy_with_attributes, (CUdeviceptr dst, CUdeviceptr src, size_t size,
 	CUmemcpyAttributes *attr, CUstream hStream), (dst, src, size, attr, hStream));
 CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size,
 		CUmemcpyAttributes *attr, CUstream hStream);
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpyWithAttributesAsync_ptsz, hand_cuMemcpyWithAttributesAsync, (CUdeviceptr dst,
+	cuMemcpyWithAttributesAsync_ptsz, copy_with_attributes, (CUdeviceptr dst,
 	CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream), (dst, src,
 	size, attr, hStream ? hStream : CU_STREAM_PER_THREAD));
 CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
 		CUstream hStream);
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DWithAttributesAsync,
-	hand_cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP *op,
-	unsigned long long flags, CUstream hStream), (op, flags, hStream));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemcpy3DWithAttributesAsync, copy_batch_3d,
+	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (1, op, NULL,
+	flags, hStream));
 CUresult cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *op,
 		unsigned long long flags, CUstream hStream);
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD),
-	cuMemcpy3DWithAttributesAsync_ptsz, hand_cuMemcpy3DWithAttributesAsync,
-	(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream), (op, flags,
+	cuMemcpy3DWithAttributesAsync_ptsz, copy_batch_3d, (CUDA_MEMCPY3D_BATCH_OP *op,
+	unsigned long long flags, CUstream hStream), (1, op, NULL, flags,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD8Async, hand_cuMemsetD8Async,
-	(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream), (dstDevice, uc,
-	N, hStream));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD8Async, memory_fill,
+	(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream), (dstDevice, 0,
+	uc, 1, N, 1, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD8Async_ptsz,
-	hand_cuMemsetD8Async, (CUdeviceptr dstDevice, unsigned char uc, size_t N,
-	CUstream hStream), (dstDevice, uc, N, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD16Async, hand_cuMemsetD16Async,
-	(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream), (dstDevice, us,
-	N, hStream));
+	memory_fill, (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream),
+	(dstDevice, 0, uc, 1, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD16Async, memory_fill,
+	(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream), (dstDevice, 0,
+	us, 2, N, 1, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD16Async_ptsz,
-	hand_cuMemsetD16Async, (CUdeviceptr dstDevice, unsigned short us, size_t N,
-	CUstream hStream), (dstDevice, us, N, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD32Async, hand_cuMemsetD32Async,
-	(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream), (dstDevice, ui, N,
-	hStream));
+	memory_fill, (CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream),
+	(dstDevice, 0, us, 2, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD32Async, memory_fill,
+	(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream), (dstDevice, 0, ui,
+	4, N, 1, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD32Async_ptsz,
-	hand_cuMemsetD32Async, (CUdeviceptr dstDevice, unsigned int ui, size_t N,
-	CUstream hStream), (dstDevice, ui, N, hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D8Async, hand_cuMemsetD2D8Async,
+	memory_fill, (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream),
+	(dstDevice, 0, ui, 4, N, 1, hStream ? hStream : CU_STREAM_PER_THREAD));
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D8Async, memory_fill,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
-	CUstream hStream), (dstDevice, dstPitch, uc, Width, Height, hStream));
+	CUstream hStream), (dstDevice, dstPitch, uc, 1, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D8Async_ptsz,
-	hand_cuMemsetD2D8Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
-	size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch, uc, Width, Height,
+	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+	size_t Height, CUstream hStream), (dstDevice, dstPitch, uc, 1, Width, Height,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D16Async, hand_cuMemsetD2D16Async,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D16Async, memory_fill,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
-	CUstream hStream), (dstDevice, dstPitch, us, Width, Height, hStream));
+	CUstream hStream), (dstDevice, dstPitch, us, 2, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D16Async_ptsz,
-	hand_cuMemsetD2D16Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
-	size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch, us, Width, Height,
+	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+	size_t Height, CUstream hStream), (dstDevice, dstPitch, us, 2, Width, Height,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
-STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D32Async, hand_cuMemsetD2D32Async,
+STUB_STREAM(ready, hStream, capture_node(hStream), cuMemsetD2D32Async, memory_fill,
 	(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
-	CUstream hStream), (dstDevice, dstPitch, ui, Width, Height, hStream));
+	CUstream hStream), (dstDevice, dstPitch, ui, 4, Width, Height, hStream));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD,
 	capture_node(hStream ? hStream : CU_STREAM_PER_THREAD), cuMemsetD2D32Async_ptsz,
-	hand_cuMemsetD2D32Async, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
-	size_t Width, size_t Height, CUstream hStream), (dstDevice, dstPitch, ui, Width, Height,
+	memory_fill, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+	size_t Height, CUstream hStream), (dstDevice, dstPitch, ui, 4, Width, Height,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetPriority, hand_cuStreamGetPriority,
 	(CUstream hStream, int *priority), (hStream, priority));
@@ -1824,11 +1831,12 @@ ANSWERS(ready, cuSignalExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuSignalExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture, hand_cuStreamBeginCapture,
-	(CUstream hStream), (hStream));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture, capture_begin,
+	(CUstream hStream), (hStream, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL, 0));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
-	cuStreamBeginCapture_ptsz, hand_cuStreamBeginCapture, (CUstream hStream),
-	(hStream ? hStream : CU_STREAM_PER_THREAD));
+	cuStreamBeginCapture_ptsz, capture_begin, (CUstream hStream),
+	(hStream ? hStream : CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL,
+	0));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture_v2, hand_cuStreamBeginCapture_v2,
 	(CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
@@ -1856,24 +1864,26 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamIsCapturing_ptsz, hand_cuStreamIsCapturing, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus), (hStream ? hStream : CU_STREAM_PER_THREAD,
 	captureStatus));
-STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo, hand_cuStreamGetCaptureInfo,
-	(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
-	(hStream, captureStatus_out, id_out));
+STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo,
+	hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
+	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out), (hStream,
+	captureStatus_out, id_out, NULL, NULL, NULL, NULL));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
-	cuStreamGetCaptureInfo_ptsz, hand_cuStreamGetCaptureInfo, (CUstream hStream,
+	cuStreamGetCaptureInfo_ptsz, hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
-	(hStream ? hStream : CU_STREAM_PER_THREAD, captureStatus_out, id_out));
+	(hStream ? hStream : CU_STREAM_PER_THREAD, captureStatus_out, id_out, NULL, NULL, NULL,
+	NULL));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo_v2,
-	hand_cuStreamGetCaptureInfo_v2, (CUstream hStream,
+	hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, size_t *numDependencies_out), (hStream,
-	captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out));
+	captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
-	cuStreamGetCaptureInfo_v2_ptsz, hand_cuStreamGetCaptureInfo_v2, (CUstream hStream,
+	cuStreamGetCaptureInfo_v2_ptsz, hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
 	const CUgraphNode **dependencies_out, size_t *numDependencies_out),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, captureStatus_out, id_out, graph_out,
-	dependencies_out, numDependencies_out));
+	dependencies_out, NULL, numDependencies_out));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamGetCaptureInfo_v3,
 	hand_cuStreamGetCaptureInfo_v3, (CUstream hStream,
 	CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
@@ -1935,9 +1945,9 @@ STUB(ready, cuGraphAddDependencies, hand_cuGraphAddDependencies, (CUgraph hGraph
 STUB(ready, cuGraphRemoveDependencies, hand_cuGraphRemoveDependencies, (CUgraph hGraph,
 	const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies), (hGraph, from,
 	to, numDependencies));
-STUB(ready, cuGraphAddNode, hand_cuGraphAddNode, (CUgraphNode *phGraphNode, CUgraph hGraph,
+STUB(ready, cuGraphAddNode, hand_cuGraphAddNode_v2, (CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams),
-	(phGraphNode, hGraph, dependencies, numDependencies, nodeParams));
+	(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams));
 
 /* post 285 */
 static CUresult send_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
@@ -1974,7 +1984,7 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamSetAttribute_ptsz, hand_cuStreamSetAttribute, (CUstream hStream,
 	CUstreamAttrID attr, const CUstreamAttrValue *param),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, attr, param));
-STUB(ready, cuGraphInstantiate, hand_cuGraphInstantiate, (CUgraphExec *phGraphExec,
+STUB(ready, cuGraphInstantiate, hand_cuGraphInstantiate_v2, (CUgraphExec *phGraphExec,
 	CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
 	(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize));
 STUB(ready, cuGraphInstantiate_v2, hand_cuGraphInstantiate_v2, (CUgraphExec *phGraphExec,
@@ -2007,13 +2017,13 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	size_t bytesize, CUmemoryPool pool, CUstream hStream), (dptr, bytesize, pool,
 	hStream ? hStream : CU_STREAM_PER_THREAD));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamUpdateCaptureDependencies,
-	hand_cuStreamUpdateCaptureDependencies, (CUstream hStream, CUgraphNode *dependencies,
-	size_t numDependencies, unsigned int flags), (hStream, dependencies, numDependencies,
-	flags));
+	hand_cuStreamUpdateCaptureDependencies_v2, (CUstream hStream, CUgraphNode *dependencies,
+	size_t numDependencies, unsigned int flags), (hStream, dependencies, NULL,
+	numDependencies, flags));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
-	cuStreamUpdateCaptureDependencies_ptsz, hand_cuStreamUpdateCaptureDependencies,
+	cuStreamUpdateCaptureDependencies_ptsz, hand_cuStreamUpdateCaptureDependencies_v2,
 	(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,
-	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, dependencies,
+	unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD, dependencies, NULL,
 	numDependencies, flags));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamUpdateCaptureDependencies_v2,
 	hand_cuStreamUpdateCaptureDependencies_v2, (CUstream hStream, CUgraphNode *dependencies,
@@ -2024,8 +2034,8 @@ STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, unsigned int flags), (hStream ? hStream : CU_STREAM_PER_THREAD,
 	dependencies, dependencyData, numDependencies, flags));
-STUB(early, cuGetProcAddress, hand_cuGetProcAddress, (const char *symbol, void **pfn,
-	int cudaVersion, cuuint64_t flags), (symbol, pfn, cudaVersion, flags));
+STUB(early, cuGetProcAddress, hand_cuGetProcAddress_v2, (const char *symbol, void **pfn,
+	int cudaVersion, cuuint64_t flags), (symbol, pfn, cudaVersion, flags, NULL));
 CUresult cuProfilerStart(void);
 STUB(lasting, cuProfilerStart, hand_cuProfilerStart, (void), ());
 CUresult cuProfilerStop(void);

@@ -35,14 +35,12 @@ cudaError_t hand___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 bloc
 void hand___cudaRegisterHostVar(void **fatCubinHandle, const char *deviceName, char *hostVar,
 		size_t size);
 void hand___cudaRegisterUnifiedTable(void **fatCubinHandle, void *table);
-cudaError_t hand_cudaDeviceReset(void);
 cudaError_t hand_cudaDeviceSynchronize(void);
 cudaError_t hand_cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 cudaError_t hand_cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit);
 cudaError_t hand_cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
 		const struct cudaChannelFormatDesc *fmtDesc, int device);
 cudaError_t hand_cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig);
-cudaError_t hand_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
 cudaError_t hand_cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
 cudaError_t hand_cudaDeviceGetByPCIBusId(int *device, const char *pciBusId);
 cudaError_t hand_cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
@@ -51,48 +49,17 @@ cudaError_t hand_cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t
 cudaError_t hand_cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr);
 cudaError_t hand_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle,
 		unsigned int flags);
-cudaError_t hand_cudaIpcCloseMemHandle(void *devPtr);
-cudaError_t hand_cudaDeviceFlushGPUDirectRDMAWrites(
-		enum cudaFlushGPUDirectRDMAWritesTarget target,
-		enum cudaFlushGPUDirectRDMAWritesScope scope);
 cudaError_t hand_cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callbackFunc,
 		void *userData, cudaAsyncCallbackHandle_t *callback);
 cudaError_t hand_cudaDeviceUnregisterAsyncNotification(int device,
 		cudaAsyncCallbackHandle_t callback);
 cudaError_t hand_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig);
 cudaError_t hand_cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaThreadExit(void);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaThreadSynchronize(void);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaThreadSetLimit(enum cudaLimit limit, size_t value);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaThreadGetLimit(size_t *pValue, enum cudaLimit limit);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaThreadGetCacheConfig(enum cudaFuncCache *pCacheConfig);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaThreadSetCacheConfig(enum cudaFuncCache cacheConfig);
-#endif
 cudaError_t hand_cudaGetLastError(void);
 cudaError_t hand_cudaPeekAtLastError(void);
 const char *hand_cudaGetErrorName(cudaError_t error);
 const char *hand_cudaGetErrorString(cudaError_t error);
 cudaError_t hand_cudaGetDeviceCount(int *count);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
-#endif
 cudaError_t hand_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
 #if CUDART_VERSION / 1000 == 13
 cudaError_t hand_cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
@@ -115,22 +82,12 @@ cudaError_t hand_cudaGetDevice(int *device);
 cudaError_t hand_cudaSetValidDevices(int *device_arr, int len);
 cudaError_t hand_cudaSetDeviceFlags(unsigned int flags);
 cudaError_t hand_cudaGetDeviceFlags(unsigned int *flags);
-cudaError_t hand_cudaStreamCreate(cudaStream_t *pStream);
 cudaError_t hand_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags);
-cudaError_t hand_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags,
-		int priority);
 cudaError_t hand_cudaCtxResetPersistingL2Cache(void);
 cudaError_t hand_cudaStreamDestroy(cudaStream_t stream);
 cudaError_t hand_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
-cudaError_t hand_cudaEventCreate(cudaEvent_t *event);
 cudaError_t hand_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
-cudaError_t hand_cudaEventQuery(cudaEvent_t event);
-cudaError_t hand_cudaEventSynchronize(cudaEvent_t event);
-cudaError_t hand_cudaEventDestroy(cudaEvent_t event);
 cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end);
-#endif
 #if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaLaunchCooperativeKernelMultiDevice(
 		struct cudaLaunchParams *launchParamsList, unsigned int numDevices,
@@ -152,8 +109,6 @@ cudaError_t hand_cudaSetDoubleForHost(double *d);
 cudaError_t hand_cudaFuncGetParamCount(const void *func, size_t *paramCount);
 #endif
 cudaError_t hand_cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config);
-cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func,
-		int blockSize, size_t dynamicSMemSize);
 cudaError_t hand_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 		const void *func, int numBlocks, int blockSize);
 cudaError_t hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
@@ -164,7 +119,6 @@ cudaError_t hand_cudaOccupancyMaxActiveClusters(int *numClusters, const void *fu
 		const cudaLaunchConfig_t *launchConfig);
 cudaError_t hand_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags);
 cudaError_t hand_cudaMalloc(void **devPtr, size_t size);
-cudaError_t hand_cudaMallocHost(void **ptr, size_t size);
 cudaError_t hand_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
 cudaError_t hand_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
 		size_t width, size_t height, unsigned int flags);
@@ -173,10 +127,7 @@ cudaError_t hand_cudaFreeHost(void *ptr);
 cudaError_t hand_cudaFreeArray(cudaArray_t array);
 cudaError_t hand_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray);
 cudaError_t hand_cudaHostAlloc(void **pHost, size_t size, unsigned int flags);
-cudaError_t hand_cudaHostRegister(void *ptr, size_t size, unsigned int flags);
-cudaError_t hand_cudaHostUnregister(void *ptr);
 cudaError_t hand_cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags);
-cudaError_t hand_cudaHostGetFlags(unsigned int *pFlags, void *pHost);
 cudaError_t hand_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
 cudaError_t hand_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
 		struct cudaExtent extent, unsigned int flags);
@@ -185,7 +136,6 @@ cudaError_t hand_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray,
 		unsigned int numLevels, unsigned int flags);
 cudaError_t hand_cudaGetMipmappedArrayLevel(cudaArray_t *levelArray,
 		cudaMipmappedArray_const_t mipmappedArray, unsigned int level);
-cudaError_t hand_cudaMemGetInfo(size_t *free, size_t *total);
 cudaError_t hand_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent,
 		unsigned int *flags, cudaArray_t array);
 cudaError_t hand_cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray,
@@ -224,40 +174,8 @@ cudaError_t hand_cudaMemRangeGetAttribute(void *data, size_t dataSize,
 cudaError_t hand_cudaMemRangeGetAttributes(void **data, size_t *dataSizes,
 		enum cudaMemRangeAttribute *attributes, size_t numAttributes,
 		const void *devPtr, size_t count);
-cudaError_t hand_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep);
-cudaError_t hand_cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
-		void *value);
-cudaError_t hand_cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
-		void *value);
-cudaError_t hand_cudaMemPoolSetAccess(cudaMemPool_t memPool,
-		const struct cudaMemAccessDesc *descList, size_t count);
 cudaError_t hand_cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t memPool,
 		struct cudaMemLocation *location);
-cudaError_t hand_cudaMemPoolCreate(cudaMemPool_t *memPool,
-		const struct cudaMemPoolProps *poolProps);
-cudaError_t hand_cudaMemPoolDestroy(cudaMemPool_t memPool);
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaMemGetDefaultMemPool(cudaMemPool_t *memPool,
-		struct cudaMemLocation *location, enum cudaMemAllocationType type);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
-		enum cudaMemAllocationType type);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaMemSetMemPool(struct cudaMemLocation *location,
-		enum cudaMemAllocationType type, cudaMemPool_t memPool);
-#endif
-cudaError_t hand_cudaMemPoolExportToShareableHandle(void *shareableHandle,
-		cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
-		unsigned int flags);
-cudaError_t hand_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool,
-		void *shareableHandle, enum cudaMemAllocationHandleType handleType,
-		unsigned int flags);
-cudaError_t hand_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData,
-		void *ptr);
-cudaError_t hand_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
-		struct cudaMemPoolPtrExportData *exportData);
 cudaError_t hand_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 		const void *ptr);
 cudaError_t hand_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice);
@@ -284,25 +202,6 @@ cudaError_t hand_cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *pResD
 		cudaSurfaceObject_t surfObject);
 cudaError_t hand_cudaDriverGetVersion(int *driverVersion);
 cudaError_t hand_cudaRuntimeGetVersion(int *runtimeVersion);
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void *userData,
-		cudaLogsCallbackHandle *callback_out);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaLogsDumpToFile(cudaLogIterator *iterator, const char *pathToFile,
-		unsigned int flags);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size,
-		unsigned int flags);
-#endif
-cudaError_t hand_cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags);
 cudaError_t hand_cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaKernelNodeParams *pNodeParams);
@@ -310,16 +209,6 @@ cudaError_t hand_cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 		struct cudaKernelNodeParams *pNodeParams);
 cudaError_t hand_cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 		const struct cudaKernelNodeParams *pNodeParams);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hSrc, cudaGraphNode_t hDst);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc);
-#endif
-cudaError_t hand_cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
-		cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out);
-cudaError_t hand_cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode,
-		cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value);
 cudaError_t hand_cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemcpy3DParms *pCopyParams);
@@ -347,140 +236,14 @@ cudaError_t hand_cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
 cudaError_t hand_cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 		const cudaGraphNode_t *pDependencies, size_t numDependencies,
 		const struct cudaMemsetParams *pMemsetParams);
-cudaError_t hand_cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
-		struct cudaMemsetParams *pNodeParams);
 cudaError_t hand_cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 		const struct cudaMemsetParams *pNodeParams);
-cudaError_t hand_cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies,
-		const struct cudaHostNodeParams *pNodeParams);
-cudaError_t hand_cudaGraphHostNodeGetParams(cudaGraphNode_t node,
-		struct cudaHostNodeParams *pNodeParams);
-cudaError_t hand_cudaGraphHostNodeSetParams(cudaGraphNode_t node,
-		const struct cudaHostNodeParams *pNodeParams);
-cudaError_t hand_cudaGraphAddChildGraphNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies,
-		cudaGraph_t childGraph);
-cudaError_t hand_cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *pGraph);
-cudaError_t hand_cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies);
-cudaError_t hand_cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies,
-		cudaEvent_t event);
-cudaError_t hand_cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
-cudaError_t hand_cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
-cudaError_t hand_cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies,
-		cudaEvent_t event);
-cudaError_t hand_cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
-cudaError_t hand_cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
-cudaError_t hand_cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies,
-		struct cudaMemAllocNodeParams *nodeParams);
-cudaError_t hand_cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
-		struct cudaMemAllocNodeParams *params_out);
-cudaError_t hand_cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr);
-cudaError_t hand_cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out);
 cudaError_t hand_cudaDeviceGraphMemTrim(int device);
 cudaError_t hand_cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
 		void *value);
 cudaError_t hand_cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
 		void *value);
-cudaError_t hand_cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph);
-cudaError_t hand_cudaGraphNodeFindInClone(cudaGraphNode_t *pNode, cudaGraphNode_t originalNode,
-		cudaGraph_t clonedGraph);
 cudaError_t hand_cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType);
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphNodeGetContainingGraph(cudaGraphNode_t hNode, cudaGraph_t *phGraph);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphNodeGetLocalId(cudaGraphNode_t hNode, unsigned int *nodeId);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphNodeGetToolsId(cudaGraphNode_t hNode,
-		unsigned long long *toolsNodeId);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphGetId(cudaGraph_t hGraph, unsigned int *graphID);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphExecGetId(cudaGraphExec_t hGraphExec, unsigned int *graphID);
-#endif
-cudaError_t hand_cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes);
-cudaError_t hand_cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
-		size_t *pNumRootNodes);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
-		cudaGraphNode_t *to, size_t *numEdges);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
-		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from,
-		cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphNodeGetDependencies(cudaGraphNode_t node,
-		cudaGraphNode_t *pDependencies, size_t *pNumDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphNodeGetDependencies(cudaGraphNode_t node,
-		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
-		size_t *pNumDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node,
-		cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
-		size_t *pNumDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
-		cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
-		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
-		size_t *pNumDependentNodes);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node,
-		cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
-		size_t *pNumDependentNodes);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-		const cudaGraphNode_t *to, size_t numDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
-		size_t numDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
-		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
-		size_t numDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-		const cudaGraphNode_t *to, size_t numDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
-		size_t numDependencies);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphRemoveDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,
-		const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData,
-		size_t numDependencies);
-#endif
-cudaError_t hand_cudaGraphDestroyNode(cudaGraphNode_t node);
-cudaError_t hand_cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
-		unsigned long long flags);
 cudaError_t hand_cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		unsigned long long flags);
 cudaError_t hand_cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long *flags);
@@ -499,47 +262,8 @@ cudaError_t hand_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
 		enum cudaMemcpyKind kind);
 cudaError_t hand_cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
 		cudaGraphNode_t node, const struct cudaMemsetParams *pNodeParams);
-cudaError_t hand_cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams);
-cudaError_t hand_cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t node, cudaGraph_t childGraph);
-cudaError_t hand_cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t hNode, cudaEvent_t event);
-cudaError_t hand_cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
-		cudaGraphNode_t hNode, cudaEvent_t event);
-cudaError_t hand_cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
-		unsigned int isEnabled);
-cudaError_t hand_cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode,
-		unsigned int *isEnabled);
 cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
 		cudaGraphExecUpdateResultInfo *resultInfo);
-cudaError_t hand_cudaGraphExecDestroy(cudaGraphExec_t graphExec);
-cudaError_t hand_cudaGraphDestroy(cudaGraph_t graph);
-cudaError_t hand_cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
-		unsigned int flags);
-cudaError_t hand_cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
-		cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags);
-cudaError_t hand_cudaUserObjectRetain(cudaUserObject_t object, unsigned int count);
-cudaError_t hand_cudaUserObjectRelease(cudaUserObject_t object, unsigned int count);
-cudaError_t hand_cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
-		unsigned int count, unsigned int flags);
-cudaError_t hand_cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
-		unsigned int count);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, size_t numDependencies,
-		struct cudaGraphNodeParams *nodeParams);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
-		size_t numDependencies, struct cudaGraphNodeParams *nodeParams);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaGraphAddNode_v2(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-		const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
-		size_t numDependencies, struct cudaGraphNodeParams *nodeParams);
-#endif
 cudaError_t hand_cudaGraphNodeSetParams(cudaGraphNode_t node,
 		struct cudaGraphNodeParams *nodeParams);
 #if CUDART_VERSION / 1000 == 13
@@ -550,14 +274,6 @@ cudaError_t hand_cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraph
 		struct cudaGraphNodeParams *nodeParams);
 cudaError_t hand_cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
 		cudaGraph_t graph, unsigned int defaultLaunchValue, unsigned int flags);
-cudaError_t hand_cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
-		enum cudaJitOption *jitOptions, void **jitOptionsValues,
-		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
-		void **libraryOptionValues, unsigned int numLibraryOptions);
-cudaError_t hand_cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName,
-		enum cudaJitOption *jitOptions, void **jitOptionsValues,
-		unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
-		void **libraryOptionValues, unsigned int numLibraryOptions);
 cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library);
 cudaError_t hand_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
 		const char *name);
@@ -565,9 +281,6 @@ cudaError_t hand_cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t 
 		const char *name);
 cudaError_t hand_cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name);
-cudaError_t hand_cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
-		const char *symbol);
-cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib);
 cudaError_t hand_cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels,
 		cudaLibrary_t lib);
 cudaError_t hand_cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
@@ -577,20 +290,8 @@ cudaError_t hand_cudaDeviceGetDevResource(int device, cudaDevResource *resource,
 		enum cudaDevResourceType type);
 #endif
 #if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaDevSmResourceSplitByCount(cudaDevResource *result, unsigned int *nbGroups,
-		const cudaDevResource *input, cudaDevResource *remaining, unsigned int flags,
-		unsigned int minCount);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaDevResourceGenerateDesc(cudaDevResourceDesc_t *phDesc,
-		cudaDevResource *resources, unsigned int nbResources);
-#endif
-#if CUDART_VERSION / 1000 == 13
 cudaError_t hand_cudaGreenCtxCreate(cudaExecutionContext_t *phCtx, cudaDevResourceDesc_t desc,
 		int device, unsigned int flags);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaExecutionCtxDestroy(cudaExecutionContext_t ctx);
 #endif
 #if CUDART_VERSION / 1000 == 13
 cudaError_t hand_cudaExecutionCtxGetDevResource(cudaExecutionContext_t ctx,
@@ -622,8 +323,6 @@ cudaError_t hand_cudaGetExportTable(const void **ppExportTable,
 		const cudaUUID_t *pExportTableId);
 cudaError_t hand_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr);
 cudaError_t hand_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
-cudaError_t hand_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
-		cudaStream_t null_stream);
 cudaError_t hand_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind, cudaStream_t null_stream);
 cudaError_t hand_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
@@ -652,39 +351,6 @@ cudaError_t hand_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, si
 cudaError_t hand_cudaMemcpy3D(const struct cudaMemcpy3DParms *p, cudaStream_t null_stream);
 cudaError_t hand_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t null_stream);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count,
-		struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-		size_t *failIdx, cudaStream_t stream);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs,
-		const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
-		size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
-		size_t *failIdx, unsigned long long flags, cudaStream_t stream);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
-		unsigned long long flags, cudaStream_t stream);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaMemcpyWithAttributesAsync(void *dst, const void *src, size_t size,
-		struct cudaMemcpyAttributes *attr, cudaStream_t stream);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaMemcpy3DWithAttributesAsync(struct cudaMemcpy3DBatchOp *op,
-		unsigned long long flags, cudaStream_t stream);
-#endif
-cudaError_t hand_cudaMemset(void *devPtr, int value, size_t count, cudaStream_t null_stream);
-cudaError_t hand_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
-		size_t height, cudaStream_t null_stream);
-cudaError_t hand_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value,
-		struct cudaExtent extent, cudaStream_t null_stream);
-cudaError_t hand_cudaMemcpyAsync(void *dst, const void *src, size_t count,
-		enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t hand_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
 		size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t hand_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
@@ -704,41 +370,17 @@ cudaError_t hand_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_
 cudaError_t hand_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream);
 cudaError_t hand_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
 		cudaStream_t stream);
-cudaError_t hand_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream);
-cudaError_t hand_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
-		size_t height, cudaStream_t stream);
-cudaError_t hand_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
-		struct cudaExtent extent, cudaStream_t stream);
-cudaError_t hand_cudaStreamQuery(cudaStream_t stream);
 cudaError_t hand_cudaStreamGetDevice(cudaStream_t hStream, int *device);
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaStreamGetDevResource(cudaStream_t hStream, cudaDevResource *resource,
-		enum cudaDevResourceType type);
-#endif
-cudaError_t hand_cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags);
-cudaError_t hand_cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId);
-cudaError_t hand_cudaStreamGetPriority(cudaStream_t hStream, int *priority);
-cudaError_t hand_cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-cudaError_t hand_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
-		unsigned int flags);
-cudaError_t hand_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
-		unsigned int flags);
 cudaError_t hand_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
 		void *userData, unsigned int flags);
 cudaError_t hand_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length,
 		unsigned int flags);
-cudaError_t hand_cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t hand_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 		size_t sharedMem, cudaStream_t stream);
 cudaError_t hand_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
 		void **args, cudaStream_t null_stream);
 cudaError_t hand_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
 		void **args, size_t sharedMem, cudaStream_t stream);
-cudaError_t hand_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t fn, void *userData,
-		unsigned int syncMode);
-#endif
 #if CUDART_VERSION / 1000 == 12
 cudaError_t hand_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice,
 		cudaStream_t stream);
@@ -767,67 +409,11 @@ cudaError_t hand_cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes
 #endif
 cudaError_t hand_cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 		cudaGraphInstantiateParams *instantiateParams, cudaStream_t null_stream);
-cudaError_t hand_cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
-cudaError_t hand_cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
-cudaError_t hand_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
-cudaError_t hand_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
-		const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
-		size_t numDependencies, enum cudaStreamCaptureMode mode);
-cudaError_t hand_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph);
 cudaError_t hand_cudaStreamIsCapturing(cudaStream_t stream,
 		enum cudaStreamCaptureStatus *pCaptureStatus);
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
-		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaStreamGetCaptureInfo(cudaStream_t stream,
-		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
-		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
-		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
-		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
-		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
-		size_t *numDependencies_out);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
-		enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
-		cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
-		const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
-		cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags);
-#endif
-#if CUDART_VERSION / 1000 == 13
-cudaError_t hand_cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
-		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
-		size_t numDependencies, unsigned int flags);
-#endif
-#if CUDART_VERSION / 1000 == 12
-cudaError_t hand_cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
-		cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
-		size_t numDependencies, unsigned int flags);
-#endif
-cudaError_t hand_cudaStreamCopyAttributes(cudaStream_t dstStream, cudaStream_t srcStream);
-cudaError_t hand_cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
-		cudaLaunchAttributeValue *value);
-cudaError_t hand_cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
-		const cudaLaunchAttributeValue *param);
 cudaError_t hand_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream);
 cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream);
 cudaError_t hand_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool,
 		cudaStream_t stream);
-cudaError_t hand_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
-		unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus,
-		cudaStream_t null_stream);
-cudaError_t hand_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
-		unsigned int cudaVersion, unsigned long long flags,
-		enum cudaDriverEntryPointQueryResult *driverStatus, cudaStream_t null_stream);
-cudaError_t hand_cudaProfilerStart(void);
-cudaError_t hand_cudaProfilerStop(void);
 
 #endif

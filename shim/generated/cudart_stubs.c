@@ -9,7 +9,40 @@
 #include <cuda_runtime_api.h>
 
 #include "shim/generated/cudart_hand.h"
+#include "shim/runtime/forms.h"
 #include "shim/runtime/stub.h"
+
+_Static_assert(sizeof(cudaStream_t) == sizeof(CUstream), "");
+_Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "");
+_Static_assert(sizeof(cudaMemPool_t) == sizeof(CUmemoryPool), "");
+_Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "");
+#if VCUDA_ABI == 13
+_Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "");
+#endif
+_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "");
+#if VCUDA_ABI == 13
+_Static_assert(sizeof(cudaLogsCallbackHandle) == sizeof(CUlogsCallbackHandle), "");
+_Static_assert(sizeof(cudaLogIterator) == sizeof(CUlogIterator), "");
+#endif
+_Static_assert(sizeof(cudaGraph_t) == sizeof(CUgraph), "");
+_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUkernelNodeAttrValue), "");
+_Static_assert(sizeof(struct cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS), "");
+_Static_assert(sizeof(cudaGraphNode_t) == sizeof(CUgraphNode), "");
+_Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(CUDA_HOST_NODE_PARAMS), "");
+_Static_assert(sizeof(cudaEvent_t) == sizeof(CUevent), "");
+_Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "");
+_Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "");
+_Static_assert(sizeof(cudaUserObject_t) == sizeof(CUuserObject), "");
+_Static_assert(sizeof(cudaLibrary_t) == sizeof(CUlibrary), "");
+_Static_assert(sizeof(enum cudaJitOption) == sizeof(CUjit_option), "");
+_Static_assert(sizeof(enum cudaLibraryOption) == sizeof(CUlibraryOption), "");
+#if VCUDA_ABI == 13
+_Static_assert(sizeof(cudaDevResource) == sizeof(CUdevResource), "");
+_Static_assert(sizeof(cudaDevResourceDesc_t) == sizeof(CUdevResourceDesc), "");
+#endif
+_Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "");
+_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "");
+_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUstreamAttrValue), "");
 
 STUB_STRAIGHT(cudaError_t, __cudaPopCallConfiguration, hand___cudaPopCallConfiguration,
 	(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream), (gridDim, blockDim,
@@ -51,7 +84,7 @@ STUB_STRAIGHT(void, __cudaRegisterHostVar, hand___cudaRegisterHostVar, (void **f
 	hostVar, size))
 STUB_STRAIGHT(void, __cudaRegisterUnifiedTable, hand___cudaRegisterUnifiedTable,
 	(void **fatCubinHandle, void *table), (fatCubinHandle, table))
-STUB(cudaDeviceReset, hand_cudaDeviceReset, (void), ())
+STUB(cudaDeviceReset, runtime_reset, (void), ())
 STUB(cudaDeviceSynchronize, hand_cudaDeviceSynchronize, (void), ())
 STUB(cudaDeviceSetLimit, hand_cudaDeviceSetLimit, (enum cudaLimit limit, size_t value), (limit,
 	value))
@@ -62,8 +95,8 @@ STUB(cudaDeviceGetTexture1DLinearMaxWidth, hand_cudaDeviceGetTexture1DLinearMaxW
 	(maxWidthInElements, fmtDesc, device))
 STUB(cudaDeviceGetCacheConfig, hand_cudaDeviceGetCacheConfig,
 	(enum cudaFuncCache *pCacheConfig), (pCacheConfig))
-STUB(cudaDeviceGetStreamPriorityRange, hand_cudaDeviceGetStreamPriorityRange,
-	(int *leastPriority, int *greatestPriority), (leastPriority, greatestPriority))
+STUB(cudaDeviceGetStreamPriorityRange, RUNTIME_DRIVER, (int *leastPriority,
+	int *greatestPriority), (cuCtxGetStreamPriorityRange(leastPriority, greatestPriority)))
 STUB(cudaDeviceSetCacheConfig, hand_cudaDeviceSetCacheConfig, (enum cudaFuncCache cacheConfig),
 	(cacheConfig))
 STUB(cudaDeviceGetByPCIBusId, hand_cudaDeviceGetByPCIBusId, (int *device, const char *pciBusId),
@@ -78,10 +111,13 @@ STUB(cudaIpcGetMemHandle, hand_cudaIpcGetMemHandle, (cudaIpcMemHandle_t *handle,
 	(handle, devPtr))
 STUB(cudaIpcOpenMemHandle, hand_cudaIpcOpenMemHandle, (void **devPtr, cudaIpcMemHandle_t handle,
 	unsigned int flags), (devPtr, handle, flags))
-STUB(cudaIpcCloseMemHandle, hand_cudaIpcCloseMemHandle, (void *devPtr), (devPtr))
-STUB(cudaDeviceFlushGPUDirectRDMAWrites, hand_cudaDeviceFlushGPUDirectRDMAWrites,
+STUB(cudaIpcCloseMemHandle, RUNTIME_DRIVER, (void *devPtr),
+	(cuIpcCloseMemHandle((CUdeviceptr)devPtr)))
+STUB(cudaDeviceFlushGPUDirectRDMAWrites, RUNTIME_DRIVER,
 	(enum cudaFlushGPUDirectRDMAWritesTarget target,
-	enum cudaFlushGPUDirectRDMAWritesScope scope), (target, scope))
+	enum cudaFlushGPUDirectRDMAWritesScope scope),
+	(cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
+	(CUflushGPUDirectRDMAWritesScope)scope)))
 STUB(cudaDeviceRegisterAsyncNotification, hand_cudaDeviceRegisterAsyncNotification, (int device,
 	cudaAsyncCallback callbackFunc, void *userData, cudaAsyncCallbackHandle_t *callback),
 	(device, callbackFunc, userData, callback))
@@ -92,15 +128,15 @@ STUB(cudaDeviceGetSharedMemConfig, hand_cudaDeviceGetSharedMemConfig,
 STUB(cudaDeviceSetSharedMemConfig, hand_cudaDeviceSetSharedMemConfig,
 	(enum cudaSharedMemConfig config), (config))
 #if VCUDA_ABI == 12
-STUB(cudaThreadExit, hand_cudaThreadExit, (void), ())
-STUB(cudaThreadSynchronize, hand_cudaThreadSynchronize, (void), ())
-STUB(cudaThreadSetLimit, hand_cudaThreadSetLimit, (enum cudaLimit limit, size_t value), (limit,
+STUB(cudaThreadExit, runtime_reset, (void), ())
+STUB(cudaThreadSynchronize, hand_cudaDeviceSynchronize, (void), ())
+STUB(cudaThreadSetLimit, hand_cudaDeviceSetLimit, (enum cudaLimit limit, size_t value), (limit,
 	value))
-STUB(cudaThreadGetLimit, hand_cudaThreadGetLimit, (size_t *pValue, enum cudaLimit limit),
+STUB(cudaThreadGetLimit, hand_cudaDeviceGetLimit, (size_t *pValue, enum cudaLimit limit),
 	(pValue, limit))
-STUB(cudaThreadGetCacheConfig, hand_cudaThreadGetCacheConfig,
+STUB(cudaThreadGetCacheConfig, hand_cudaDeviceGetCacheConfig,
 	(enum cudaFuncCache *pCacheConfig), (pCacheConfig))
-STUB(cudaThreadSetCacheConfig, hand_cudaThreadSetCacheConfig, (enum cudaFuncCache cacheConfig),
+STUB(cudaThreadSetCacheConfig, hand_cudaDeviceSetCacheConfig, (enum cudaFuncCache cacheConfig),
 	(cacheConfig))
 #endif
 STUB_STRAIGHT(cudaError_t, cudaGetLastError, hand_cudaGetLastError, (void), ())
@@ -111,14 +147,14 @@ STUB_STRAIGHT(const char *, cudaGetErrorString, hand_cudaGetErrorString, (cudaEr
 	(error))
 STUB(cudaGetDeviceCount, hand_cudaGetDeviceCount, (int *count), (count))
 #if VCUDA_ABI == 12
-STUB(cudaGetDeviceProperties_v2, hand_cudaGetDeviceProperties_v2, (struct cudaDeviceProp *prop,
-	int device), (prop, device))
-STUB(cudaGetDeviceProperties, hand_cudaGetDeviceProperties, (struct cudaDeviceProp *prop,
-	int device), (prop, device))
+STUB(cudaGetDeviceProperties_v2, runtime_properties, (struct cudaDeviceProp *prop, int device),
+	(prop, device))
+STUB(cudaGetDeviceProperties, runtime_properties_11, (struct cudaDeviceProp *prop, int device),
+	(prop, device))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGetDeviceProperties, hand_cudaGetDeviceProperties, (struct cudaDeviceProp *prop,
-	int device), (prop, device))
+STUB(cudaGetDeviceProperties, runtime_properties, (struct cudaDeviceProp *prop, int device),
+	(prop, device))
 #endif
 STUB(cudaDeviceGetAttribute, hand_cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attr,
 	int device), (value, attr, device))
@@ -152,25 +188,29 @@ STUB(cudaSetValidDevices, hand_cudaSetValidDevices, (int *device_arr, int len), 
 	len))
 STUB(cudaSetDeviceFlags, hand_cudaSetDeviceFlags, (unsigned int flags), (flags))
 STUB(cudaGetDeviceFlags, hand_cudaGetDeviceFlags, (unsigned int *flags), (flags))
-STUB(cudaStreamCreate, hand_cudaStreamCreate, (cudaStream_t *pStream), (pStream))
+STUB(cudaStreamCreate, hand_cudaStreamCreateWithFlags, (cudaStream_t *pStream), (pStream,
+	cudaStreamDefault))
 STUB(cudaStreamCreateWithFlags, hand_cudaStreamCreateWithFlags, (cudaStream_t *pStream,
 	unsigned int flags), (pStream, flags))
-STUB(cudaStreamCreateWithPriority, hand_cudaStreamCreateWithPriority, (cudaStream_t *pStream,
-	unsigned int flags, int priority), (pStream, flags, priority))
+STUB(cudaStreamCreateWithPriority, RUNTIME_DRIVER, (cudaStream_t *pStream, unsigned int flags,
+	int priority), (cuStreamCreateWithPriority((CUstream *)pStream, flags, priority)))
 STUB(cudaCtxResetPersistingL2Cache, hand_cudaCtxResetPersistingL2Cache, (void), ())
 STUB(cudaStreamDestroy, hand_cudaStreamDestroy, (cudaStream_t stream), (stream))
 STUB(cudaThreadExchangeStreamCaptureMode, hand_cudaThreadExchangeStreamCaptureMode,
 	(enum cudaStreamCaptureMode *mode), (mode))
-STUB(cudaEventCreate, hand_cudaEventCreate, (cudaEvent_t *event), (event))
+STUB(cudaEventCreate, hand_cudaEventCreateWithFlags, (cudaEvent_t *event), (event,
+	cudaEventDefault))
 STUB(cudaEventCreateWithFlags, hand_cudaEventCreateWithFlags, (cudaEvent_t *event,
 	unsigned int flags), (event, flags))
-STUB(cudaEventQuery, hand_cudaEventQuery, (cudaEvent_t event), (event))
-STUB(cudaEventSynchronize, hand_cudaEventSynchronize, (cudaEvent_t event), (event))
-STUB(cudaEventDestroy, hand_cudaEventDestroy, (cudaEvent_t event), (event))
+STUB(cudaEventQuery, RUNTIME_DRIVER, (cudaEvent_t event), (cuEventQuery((CUevent)event)))
+STUB(cudaEventSynchronize, RUNTIME_DRIVER, (cudaEvent_t event),
+	(cuEventSynchronize((CUevent)event)))
+STUB(cudaEventDestroy, RUNTIME_DRIVER, (cudaEvent_t event),
+	(cuEventDestroy_v2((CUevent)event)))
 STUB(cudaEventElapsedTime, hand_cudaEventElapsedTime, (float *ms, cudaEvent_t start,
 	cudaEvent_t end), (ms, start, end))
 #if VCUDA_ABI == 12
-STUB(cudaEventElapsedTime_v2, hand_cudaEventElapsedTime_v2, (float *ms, cudaEvent_t start,
+STUB(cudaEventElapsedTime_v2, hand_cudaEventElapsedTime, (float *ms, cudaEvent_t start,
 	cudaEvent_t end), (ms, start, end))
 #endif
 ANSWERS(cudaExternalMemoryGetMappedBuffer, cudaErrorInvalidResourceHandle)
@@ -203,8 +243,9 @@ STUB(cudaFuncGetParamCount, hand_cudaFuncGetParamCount, (const void *func, size_
 STUB(cudaFuncSetSharedMemConfig, hand_cudaFuncSetSharedMemConfig, (const void *func,
 	enum cudaSharedMemConfig config), (func, config))
 STUB(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
-	hand_cudaOccupancyMaxActiveBlocksPerMultiprocessor, (int *numBlocks, const void *func,
-	int blockSize, size_t dynamicSMemSize), (numBlocks, func, blockSize, dynamicSMemSize))
+	hand_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *numBlocks,
+	const void *func, int blockSize, size_t dynamicSMemSize), (numBlocks, func, blockSize,
+	dynamicSMemSize, cudaOccupancyDefault))
 STUB(cudaOccupancyAvailableDynamicSMemPerBlock, hand_cudaOccupancyAvailableDynamicSMemPerBlock,
 	(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize),
 	(dynamicSmemSize, func, numBlocks, blockSize))
@@ -221,7 +262,8 @@ STUB(cudaOccupancyMaxActiveClusters, hand_cudaOccupancyMaxActiveClusters, (int *
 STUB(cudaMallocManaged, hand_cudaMallocManaged, (void **devPtr, size_t size,
 	unsigned int flags), (devPtr, size, flags))
 STUB(cudaMalloc, hand_cudaMalloc, (void **devPtr, size_t size), (devPtr, size))
-STUB(cudaMallocHost, hand_cudaMallocHost, (void **ptr, size_t size), (ptr, size))
+STUB(cudaMallocHost, hand_cudaHostAlloc, (void **ptr, size_t size), (ptr, size,
+	cudaHostAllocDefault))
 STUB(cudaMallocPitch, hand_cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width,
 	size_t height), (devPtr, pitch, width, height))
 STUB(cudaMallocArray, hand_cudaMallocArray, (cudaArray_t *array,
@@ -234,13 +276,13 @@ STUB(cudaFreeMipmappedArray, hand_cudaFreeMipmappedArray, (cudaMipmappedArray_t 
 	(mipmappedArray))
 STUB(cudaHostAlloc, hand_cudaHostAlloc, (void **pHost, size_t size, unsigned int flags), (pHost,
 	size, flags))
-STUB(cudaHostRegister, hand_cudaHostRegister, (void *ptr, size_t size, unsigned int flags),
-	(ptr, size, flags))
-STUB(cudaHostUnregister, hand_cudaHostUnregister, (void *ptr), (ptr))
+STUB(cudaHostRegister, RUNTIME_DRIVER, (void *ptr, size_t size, unsigned int flags),
+	(cuMemHostRegister_v2(ptr, size, flags)))
+STUB(cudaHostUnregister, RUNTIME_DRIVER, (void *ptr), (cuMemHostUnregister(ptr)))
 STUB(cudaHostGetDevicePointer, hand_cudaHostGetDevicePointer, (void **pDevice, void *pHost,
 	unsigned int flags), (pDevice, pHost, flags))
-STUB(cudaHostGetFlags, hand_cudaHostGetFlags, (unsigned int *pFlags, void *pHost), (pFlags,
-	pHost))
+STUB(cudaHostGetFlags, RUNTIME_DRIVER, (unsigned int *pFlags, void *pHost),
+	(cuMemHostGetFlags(pFlags, pHost)))
 STUB(cudaMalloc3D, hand_cudaMalloc3D, (struct cudaPitchedPtr *pitchedDevPtr,
 	struct cudaExtent extent), (pitchedDevPtr, extent))
 STUB(cudaMalloc3DArray, hand_cudaMalloc3DArray, (cudaArray_t *array,
@@ -253,7 +295,8 @@ STUB(cudaMallocMipmappedArray, hand_cudaMallocMipmappedArray,
 STUB(cudaGetMipmappedArrayLevel, hand_cudaGetMipmappedArrayLevel, (cudaArray_t *levelArray,
 	cudaMipmappedArray_const_t mipmappedArray, unsigned int level), (levelArray,
 	mipmappedArray, level))
-STUB(cudaMemGetInfo, hand_cudaMemGetInfo, (size_t *free, size_t *total), (free, total))
+STUB(cudaMemGetInfo, RUNTIME_DRIVER, (size_t *free, size_t *total), (cuMemGetInfo_v2(free,
+	total)))
 STUB(cudaArrayGetInfo, hand_cudaArrayGetInfo, (struct cudaChannelFormatDesc *desc,
 	struct cudaExtent *extent, unsigned int *flags, cudaArray_t array), (desc, extent,
 	flags, array))
@@ -300,42 +343,53 @@ STUB(cudaMemRangeGetAttribute, hand_cudaMemRangeGetAttribute, (void *data, size_
 STUB(cudaMemRangeGetAttributes, hand_cudaMemRangeGetAttributes, (void **data, size_t *dataSizes,
 	enum cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr,
 	size_t count), (data, dataSizes, attributes, numAttributes, devPtr, count))
-STUB(cudaMemPoolTrimTo, hand_cudaMemPoolTrimTo, (cudaMemPool_t memPool, size_t minBytesToKeep),
-	(memPool, minBytesToKeep))
-STUB(cudaMemPoolSetAttribute, hand_cudaMemPoolSetAttribute, (cudaMemPool_t memPool,
-	enum cudaMemPoolAttr attr, void *value), (memPool, attr, value))
-STUB(cudaMemPoolGetAttribute, hand_cudaMemPoolGetAttribute, (cudaMemPool_t memPool,
-	enum cudaMemPoolAttr attr, void *value), (memPool, attr, value))
-STUB(cudaMemPoolSetAccess, hand_cudaMemPoolSetAccess, (cudaMemPool_t memPool,
-	const struct cudaMemAccessDesc *descList, size_t count), (memPool, descList, count))
+STUB(cudaMemPoolTrimTo, RUNTIME_DRIVER, (cudaMemPool_t memPool, size_t minBytesToKeep),
+	(cuMemPoolTrimTo((CUmemoryPool)memPool, minBytesToKeep)))
+STUB(cudaMemPoolSetAttribute, RUNTIME_DRIVER, (cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
+	void *value), (cuMemPoolSetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr,
+	value)))
+STUB(cudaMemPoolGetAttribute, RUNTIME_DRIVER, (cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
+	void *value), (cuMemPoolGetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr,
+	value)))
+STUB(cudaMemPoolSetAccess, RUNTIME_DRIVER, (cudaMemPool_t memPool,
+	const struct cudaMemAccessDesc *descList, size_t count),
+	(cuMemPoolSetAccess((CUmemoryPool)memPool, (const CUmemAccessDesc *)descList, count)))
 STUB(cudaMemPoolGetAccess, hand_cudaMemPoolGetAccess, (enum cudaMemAccessFlags *flags,
 	cudaMemPool_t memPool, struct cudaMemLocation *location), (flags, memPool, location))
-STUB(cudaMemPoolCreate, hand_cudaMemPoolCreate, (cudaMemPool_t *memPool,
-	const struct cudaMemPoolProps *poolProps), (memPool, poolProps))
-STUB(cudaMemPoolDestroy, hand_cudaMemPoolDestroy, (cudaMemPool_t memPool), (memPool))
+STUB(cudaMemPoolCreate, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+	const struct cudaMemPoolProps *poolProps), (cuMemPoolCreate((CUmemoryPool *)memPool,
+	(const CUmemPoolProps *)poolProps)))
+STUB(cudaMemPoolDestroy, RUNTIME_DRIVER, (cudaMemPool_t memPool),
+	(cuMemPoolDestroy((CUmemoryPool)memPool)))
 #if VCUDA_ABI == 13
-STUB(cudaMemGetDefaultMemPool, hand_cudaMemGetDefaultMemPool, (cudaMemPool_t *memPool,
-	struct cudaMemLocation *location, enum cudaMemAllocationType type), (memPool, location,
-	type))
-STUB(cudaMemGetMemPool, hand_cudaMemGetMemPool, (cudaMemPool_t *memPool,
-	struct cudaMemLocation *location, enum cudaMemAllocationType type), (memPool, location,
-	type))
-STUB(cudaMemSetMemPool, hand_cudaMemSetMemPool, (struct cudaMemLocation *location,
-	enum cudaMemAllocationType type, cudaMemPool_t memPool), (location, type, memPool))
+STUB(cudaMemGetDefaultMemPool, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+	struct cudaMemLocation *location, enum cudaMemAllocationType type),
+	(cuMemGetDefaultMemPool((CUmemoryPool *)memPool, (CUmemLocation *)location,
+	(CUmemAllocationType)type)))
+STUB(cudaMemGetMemPool, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+	struct cudaMemLocation *location, enum cudaMemAllocationType type),
+	(cuMemGetMemPool((CUmemoryPool *)memPool, (CUmemLocation *)location,
+	(CUmemAllocationType)type)))
+STUB(cudaMemSetMemPool, RUNTIME_DRIVER, (struct cudaMemLocation *location,
+	enum cudaMemAllocationType type, cudaMemPool_t memPool),
+	(cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type,
+	(CUmemoryPool)memPool)))
 #endif
-STUB(cudaMemPoolExportToShareableHandle, hand_cudaMemPoolExportToShareableHandle,
-	(void *shareableHandle, cudaMemPool_t memPool,
-	enum cudaMemAllocationHandleType handleType, unsigned int flags), (shareableHandle,
-	memPool, handleType, flags))
-STUB(cudaMemPoolImportFromShareableHandle, hand_cudaMemPoolImportFromShareableHandle,
-	(cudaMemPool_t *memPool, void *shareableHandle,
-	enum cudaMemAllocationHandleType handleType, unsigned int flags), (memPool,
-	shareableHandle, handleType, flags))
-STUB(cudaMemPoolExportPointer, hand_cudaMemPoolExportPointer,
-	(struct cudaMemPoolPtrExportData *exportData, void *ptr), (exportData, ptr))
-STUB(cudaMemPoolImportPointer, hand_cudaMemPoolImportPointer, (void **ptr,
-	cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData), (ptr, memPool,
-	exportData))
+STUB(cudaMemPoolExportToShareableHandle, RUNTIME_DRIVER, (void *shareableHandle,
+	cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags),
+	(cuMemPoolExportToShareableHandle(shareableHandle, (CUmemoryPool)memPool,
+	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
+STUB(cudaMemPoolImportFromShareableHandle, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+	void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags),
+	(cuMemPoolImportFromShareableHandle((CUmemoryPool *)memPool, shareableHandle,
+	(CUmemAllocationHandleType)handleType, (unsigned long long)flags)))
+STUB(cudaMemPoolExportPointer, RUNTIME_DRIVER, (struct cudaMemPoolPtrExportData *exportData,
+	void *ptr), (cuMemPoolExportPointer((CUmemPoolPtrExportData *)exportData,
+	(CUdeviceptr)ptr)))
+STUB(cudaMemPoolImportPointer, RUNTIME_DRIVER, (void **ptr, cudaMemPool_t memPool,
+	struct cudaMemPoolPtrExportData *exportData),
+	(cuMemPoolImportPointer((CUdeviceptr *)ptr, (CUmemoryPool)memPool,
+	(CUmemPoolPtrExportData *)exportData)))
 STUB(cudaPointerGetAttributes, hand_cudaPointerGetAttributes,
 	(struct cudaPointerAttributes *attributes, const void *ptr), (attributes, ptr))
 STUB(cudaDeviceCanAccessPeer, hand_cudaDeviceCanAccessPeer, (int *canAccessPeer, int device,
@@ -381,20 +435,22 @@ STUB(cudaDriverGetVersion, hand_cudaDriverGetVersion, (int *driverVersion), (dri
 STUB(cudaRuntimeGetVersion, hand_cudaRuntimeGetVersion, (int *runtimeVersion),
 	(runtimeVersion))
 #if VCUDA_ABI == 13
-STUB(cudaLogsRegisterCallback, hand_cudaLogsRegisterCallback, (cudaLogsCallback_t callbackFunc,
-	void *userData, cudaLogsCallbackHandle *callback_out), (callbackFunc, userData,
-	callback_out))
-STUB(cudaLogsUnregisterCallback, hand_cudaLogsUnregisterCallback,
-	(cudaLogsCallbackHandle callback), (callback))
-STUB(cudaLogsCurrent, hand_cudaLogsCurrent, (cudaLogIterator *iterator_out, unsigned int flags),
-	(iterator_out, flags))
-STUB(cudaLogsDumpToFile, hand_cudaLogsDumpToFile, (cudaLogIterator *iterator,
-	const char *pathToFile, unsigned int flags), (iterator, pathToFile, flags))
-STUB(cudaLogsDumpToMemory, hand_cudaLogsDumpToMemory, (cudaLogIterator *iterator, char *buffer,
-	size_t *size, unsigned int flags), (iterator, buffer, size, flags))
+STUB(cudaLogsRegisterCallback, RUNTIME_DRIVER, (cudaLogsCallback_t callbackFunc, void *userData,
+	cudaLogsCallbackHandle *callback_out),
+	(cuLogsRegisterCallback((CUlogsCallback)callbackFunc, userData,
+	(CUlogsCallbackHandle *)callback_out)))
+STUB(cudaLogsUnregisterCallback, RUNTIME_DRIVER, (cudaLogsCallbackHandle callback),
+	(cuLogsUnregisterCallback((CUlogsCallbackHandle)callback)))
+STUB(cudaLogsCurrent, RUNTIME_DRIVER, (cudaLogIterator *iterator_out, unsigned int flags),
+	(cuLogsCurrent((CUlogIterator *)iterator_out, flags)))
+STUB(cudaLogsDumpToFile, RUNTIME_DRIVER, (cudaLogIterator *iterator, const char *pathToFile,
+	unsigned int flags), (cuLogsDumpToFile((CUlogIterator *)iterator, pathToFile, flags)))
+STUB(cudaLogsDumpToMemory, RUNTIME_DRIVER, (cudaLogIterator *iterator, char *buffer,
+	size_t *size, unsigned int flags), (cuLogsDumpToMemory((CUlogIterator *)iterator,
+	buffer, size, flags)))
 #endif
-STUB(cudaGraphCreate, hand_cudaGraphCreate, (cudaGraph_t *pGraph, unsigned int flags), (pGraph,
-	flags))
+STUB(cudaGraphCreate, RUNTIME_DRIVER, (cudaGraph_t *pGraph, unsigned int flags),
+	(cuGraphCreate((CUgraph *)pGraph, flags)))
 STUB(cudaGraphAddKernelNode, hand_cudaGraphAddKernelNode, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	const struct cudaKernelNodeParams *pNodeParams), (pGraphNode, graph, pDependencies,
@@ -404,19 +460,23 @@ STUB(cudaGraphKernelNodeGetParams, hand_cudaGraphKernelNodeGetParams, (cudaGraph
 STUB(cudaGraphKernelNodeSetParams, hand_cudaGraphKernelNodeSetParams, (cudaGraphNode_t node,
 	const struct cudaKernelNodeParams *pNodeParams), (node, pNodeParams))
 #if VCUDA_ABI == 12
-STUB(cudaGraphKernelNodeCopyAttributes, hand_cudaGraphKernelNodeCopyAttributes,
-	(cudaGraphNode_t hSrc, cudaGraphNode_t hDst), (hSrc, hDst))
+STUB(cudaGraphKernelNodeCopyAttributes, RUNTIME_DRIVER, (cudaGraphNode_t hSrc,
+	cudaGraphNode_t hDst), (cuGraphKernelNodeCopyAttributes((CUgraphNode)hSrc,
+	(CUgraphNode)hDst)))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGraphKernelNodeCopyAttributes, hand_cudaGraphKernelNodeCopyAttributes,
-	(cudaGraphNode_t hDst, cudaGraphNode_t hSrc), (hDst, hSrc))
+STUB(cudaGraphKernelNodeCopyAttributes, RUNTIME_DRIVER, (cudaGraphNode_t hDst,
+	cudaGraphNode_t hSrc), (cuGraphKernelNodeCopyAttributes((CUgraphNode)hDst,
+	(CUgraphNode)hSrc)))
 #endif
-STUB(cudaGraphKernelNodeGetAttribute, hand_cudaGraphKernelNodeGetAttribute,
-	(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
-	cudaLaunchAttributeValue *value_out), (hNode, attr, value_out))
-STUB(cudaGraphKernelNodeSetAttribute, hand_cudaGraphKernelNodeSetAttribute,
-	(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
-	const cudaLaunchAttributeValue *value), (hNode, attr, value))
+STUB(cudaGraphKernelNodeGetAttribute, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
+	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
+	(cuGraphKernelNodeGetAttribute((CUgraphNode)hNode, (CUkernelNodeAttrID)attr,
+	(CUkernelNodeAttrValue *)value_out)))
+STUB(cudaGraphKernelNodeSetAttribute, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
+	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value),
+	(cuGraphKernelNodeSetAttribute((CUgraphNode)hNode, (CUkernelNodeAttrID)attr,
+	(const CUkernelNodeAttrValue *)value)))
 STUB(cudaGraphAddMemcpyNode, hand_cudaGraphAddMemcpyNode, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	const struct cudaMemcpy3DParms *pCopyParams), (pGraphNode, graph, pDependencies,
@@ -452,160 +512,196 @@ STUB(cudaGraphAddMemsetNode, hand_cudaGraphAddMemsetNode, (cudaGraphNode_t *pGra
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
 	const struct cudaMemsetParams *pMemsetParams), (pGraphNode, graph, pDependencies,
 	numDependencies, pMemsetParams))
-STUB(cudaGraphMemsetNodeGetParams, hand_cudaGraphMemsetNodeGetParams, (cudaGraphNode_t node,
-	struct cudaMemsetParams *pNodeParams), (node, pNodeParams))
+STUB(cudaGraphMemsetNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	struct cudaMemsetParams *pNodeParams), (cuGraphMemsetNodeGetParams((CUgraphNode)node,
+	(CUDA_MEMSET_NODE_PARAMS *)pNodeParams)))
 STUB(cudaGraphMemsetNodeSetParams, hand_cudaGraphMemsetNodeSetParams, (cudaGraphNode_t node,
 	const struct cudaMemsetParams *pNodeParams), (node, pNodeParams))
-STUB(cudaGraphAddHostNode, hand_cudaGraphAddHostNode, (cudaGraphNode_t *pGraphNode,
+STUB(cudaGraphAddHostNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	const struct cudaHostNodeParams *pNodeParams),
+	(cuGraphAddHostNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	(const CUgraphNode *)pDependencies, numDependencies,
+	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+STUB(cudaGraphHostNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	struct cudaHostNodeParams *pNodeParams), (cuGraphHostNodeGetParams((CUgraphNode)node,
+	(CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+STUB(cudaGraphHostNodeSetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	const struct cudaHostNodeParams *pNodeParams),
+	(cuGraphHostNodeSetParams((CUgraphNode)node,
+	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+STUB(cudaGraphAddChildGraphNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	const struct cudaHostNodeParams *pNodeParams), (pGraphNode, graph, pDependencies,
-	numDependencies, pNodeParams))
-STUB(cudaGraphHostNodeGetParams, hand_cudaGraphHostNodeGetParams, (cudaGraphNode_t node,
-	struct cudaHostNodeParams *pNodeParams), (node, pNodeParams))
-STUB(cudaGraphHostNodeSetParams, hand_cudaGraphHostNodeSetParams, (cudaGraphNode_t node,
-	const struct cudaHostNodeParams *pNodeParams), (node, pNodeParams))
-STUB(cudaGraphAddChildGraphNode, hand_cudaGraphAddChildGraphNode, (cudaGraphNode_t *pGraphNode,
+	cudaGraph_t childGraph), (cuGraphAddChildGraphNode((CUgraphNode *)pGraphNode,
+	(CUgraph)graph, (const CUgraphNode *)pDependencies, numDependencies,
+	(CUgraph)childGraph)))
+STUB(cudaGraphChildGraphNodeGetGraph, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaGraph_t *pGraph), (cuGraphChildGraphNodeGetGraph((CUgraphNode)node,
+	(CUgraph *)pGraph)))
+STUB(cudaGraphAddEmptyNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies),
+	(cuGraphAddEmptyNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	(const CUgraphNode *)pDependencies, numDependencies)))
+STUB(cudaGraphAddEventRecordNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	cudaGraph_t childGraph), (pGraphNode, graph, pDependencies, numDependencies,
-	childGraph))
-STUB(cudaGraphChildGraphNodeGetGraph, hand_cudaGraphChildGraphNodeGetGraph,
-	(cudaGraphNode_t node, cudaGraph_t *pGraph), (node, pGraph))
-STUB(cudaGraphAddEmptyNode, hand_cudaGraphAddEmptyNode, (cudaGraphNode_t *pGraphNode,
-	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies),
-	(pGraphNode, graph, pDependencies, numDependencies))
-STUB(cudaGraphAddEventRecordNode, hand_cudaGraphAddEventRecordNode,
-	(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-	size_t numDependencies, cudaEvent_t event), (pGraphNode, graph, pDependencies,
-	numDependencies, event))
-STUB(cudaGraphEventRecordNodeGetEvent, hand_cudaGraphEventRecordNodeGetEvent,
-	(cudaGraphNode_t node, cudaEvent_t *event_out), (node, event_out))
-STUB(cudaGraphEventRecordNodeSetEvent, hand_cudaGraphEventRecordNodeSetEvent,
-	(cudaGraphNode_t node, cudaEvent_t event), (node, event))
-STUB(cudaGraphAddEventWaitNode, hand_cudaGraphAddEventWaitNode, (cudaGraphNode_t *pGraphNode,
-	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	cudaEvent_t event), (pGraphNode, graph, pDependencies, numDependencies, event))
-STUB(cudaGraphEventWaitNodeGetEvent, hand_cudaGraphEventWaitNodeGetEvent, (cudaGraphNode_t node,
-	cudaEvent_t *event_out), (node, event_out))
-STUB(cudaGraphEventWaitNodeSetEvent, hand_cudaGraphEventWaitNodeSetEvent, (cudaGraphNode_t node,
-	cudaEvent_t event), (node, event))
+	cudaEvent_t event), (cuGraphAddEventRecordNode((CUgraphNode *)pGraphNode,
+	(CUgraph)graph, (const CUgraphNode *)pDependencies, numDependencies, (CUevent)event)))
+STUB(cudaGraphEventRecordNodeGetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaEvent_t *event_out), (cuGraphEventRecordNodeGetEvent((CUgraphNode)node,
+	(CUevent *)event_out)))
+STUB(cudaGraphEventRecordNodeSetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaEvent_t event), (cuGraphEventRecordNodeSetEvent((CUgraphNode)node,
+	(CUevent)event)))
+STUB(cudaGraphAddEventWaitNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, cudaEvent_t event),
+	(cuGraphAddEventWaitNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	(const CUgraphNode *)pDependencies, numDependencies, (CUevent)event)))
+STUB(cudaGraphEventWaitNodeGetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaEvent_t *event_out), (cuGraphEventWaitNodeGetEvent((CUgraphNode)node,
+	(CUevent *)event_out)))
+STUB(cudaGraphEventWaitNodeSetEvent, RUNTIME_DRIVER, (cudaGraphNode_t node, cudaEvent_t event),
+	(cuGraphEventWaitNodeSetEvent((CUgraphNode)node, (CUevent)event)))
 ANSWERS(cudaGraphAddExternalSemaphoresSignalNode, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExternalSemaphoresSignalNodeGetParams, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphAddExternalSemaphoresWaitNode, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExternalSemaphoresWaitNodeGetParams, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExternalSemaphoresWaitNodeSetParams, cudaErrorInvalidResourceHandle)
-STUB(cudaGraphAddMemAllocNode, hand_cudaGraphAddMemAllocNode, (cudaGraphNode_t *pGraphNode,
-	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	struct cudaMemAllocNodeParams *nodeParams), (pGraphNode, graph, pDependencies,
-	numDependencies, nodeParams))
-STUB(cudaGraphMemAllocNodeGetParams, hand_cudaGraphMemAllocNodeGetParams, (cudaGraphNode_t node,
-	struct cudaMemAllocNodeParams *params_out), (node, params_out))
-STUB(cudaGraphAddMemFreeNode, hand_cudaGraphAddMemFreeNode, (cudaGraphNode_t *pGraphNode,
-	cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	void *dptr), (pGraphNode, graph, pDependencies, numDependencies, dptr))
-STUB(cudaGraphMemFreeNodeGetParams, hand_cudaGraphMemFreeNodeGetParams, (cudaGraphNode_t node,
-	void *dptr_out), (node, dptr_out))
+STUB(cudaGraphAddMemAllocNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies,
+	struct cudaMemAllocNodeParams *nodeParams),
+	(cuGraphAddMemAllocNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	(const CUgraphNode *)pDependencies, numDependencies,
+	(CUDA_MEM_ALLOC_NODE_PARAMS *)nodeParams)))
+STUB(cudaGraphMemAllocNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	struct cudaMemAllocNodeParams *params_out),
+	(cuGraphMemAllocNodeGetParams((CUgraphNode)node,
+	(CUDA_MEM_ALLOC_NODE_PARAMS *)params_out)))
+STUB(cudaGraphAddMemFreeNode, RUNTIME_DRIVER, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+	const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr),
+	(cuGraphAddMemFreeNode((CUgraphNode *)pGraphNode, (CUgraph)graph,
+	(const CUgraphNode *)pDependencies, numDependencies, (CUdeviceptr)dptr)))
+STUB(cudaGraphMemFreeNodeGetParams, RUNTIME_DRIVER, (cudaGraphNode_t node, void *dptr_out),
+	(cuGraphMemFreeNodeGetParams((CUgraphNode)node, (CUdeviceptr *)dptr_out)))
 STUB(cudaDeviceGraphMemTrim, hand_cudaDeviceGraphMemTrim, (int device), (device))
 STUB(cudaDeviceGetGraphMemAttribute, hand_cudaDeviceGetGraphMemAttribute, (int device,
 	enum cudaGraphMemAttributeType attr, void *value), (device, attr, value))
 STUB(cudaDeviceSetGraphMemAttribute, hand_cudaDeviceSetGraphMemAttribute, (int device,
 	enum cudaGraphMemAttributeType attr, void *value), (device, attr, value))
-STUB(cudaGraphClone, hand_cudaGraphClone, (cudaGraph_t *pGraphClone, cudaGraph_t originalGraph),
-	(pGraphClone, originalGraph))
-STUB(cudaGraphNodeFindInClone, hand_cudaGraphNodeFindInClone, (cudaGraphNode_t *pNode,
-	cudaGraphNode_t originalNode, cudaGraph_t clonedGraph), (pNode, originalNode,
-	clonedGraph))
+STUB(cudaGraphClone, RUNTIME_DRIVER, (cudaGraph_t *pGraphClone, cudaGraph_t originalGraph),
+	(cuGraphClone((CUgraph *)pGraphClone, (CUgraph)originalGraph)))
+STUB(cudaGraphNodeFindInClone, RUNTIME_DRIVER, (cudaGraphNode_t *pNode,
+	cudaGraphNode_t originalNode, cudaGraph_t clonedGraph),
+	(cuGraphNodeFindInClone((CUgraphNode *)pNode, (CUgraphNode)originalNode,
+	(CUgraph)clonedGraph)))
 STUB(cudaGraphNodeGetType, hand_cudaGraphNodeGetType, (cudaGraphNode_t node,
 	enum cudaGraphNodeType *pType), (node, pType))
 #if VCUDA_ABI == 13
-STUB(cudaGraphNodeGetContainingGraph, hand_cudaGraphNodeGetContainingGraph,
-	(cudaGraphNode_t hNode, cudaGraph_t *phGraph), (hNode, phGraph))
-STUB(cudaGraphNodeGetLocalId, hand_cudaGraphNodeGetLocalId, (cudaGraphNode_t hNode,
-	unsigned int *nodeId), (hNode, nodeId))
-STUB(cudaGraphNodeGetToolsId, hand_cudaGraphNodeGetToolsId, (cudaGraphNode_t hNode,
-	unsigned long long *toolsNodeId), (hNode, toolsNodeId))
-STUB(cudaGraphGetId, hand_cudaGraphGetId, (cudaGraph_t hGraph, unsigned int *graphID), (hGraph,
-	graphID))
-STUB(cudaGraphExecGetId, hand_cudaGraphExecGetId, (cudaGraphExec_t hGraphExec,
-	unsigned int *graphID), (hGraphExec, graphID))
+STUB(cudaGraphNodeGetContainingGraph, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
+	cudaGraph_t *phGraph), (cuGraphNodeGetContainingGraph((CUgraphNode)hNode,
+	(CUgraph *)phGraph)))
+STUB(cudaGraphNodeGetLocalId, RUNTIME_DRIVER, (cudaGraphNode_t hNode, unsigned int *nodeId),
+	(cuGraphNodeGetLocalId((CUgraphNode)hNode, nodeId)))
+STUB(cudaGraphNodeGetToolsId, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
+	unsigned long long *toolsNodeId), (cuGraphNodeGetToolsId((CUgraphNode)hNode,
+	toolsNodeId)))
+STUB(cudaGraphGetId, RUNTIME_DRIVER, (cudaGraph_t hGraph, unsigned int *graphID),
+	(cuGraphGetId((CUgraph)hGraph, graphID)))
+STUB(cudaGraphExecGetId, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec, unsigned int *graphID),
+	(cuGraphExecGetId((CUgraphExec)hGraphExec, graphID)))
 #endif
-STUB(cudaGraphGetNodes, hand_cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes,
-	size_t *numNodes), (graph, nodes, numNodes))
-STUB(cudaGraphGetRootNodes, hand_cudaGraphGetRootNodes, (cudaGraph_t graph,
-	cudaGraphNode_t *pRootNodes, size_t *pNumRootNodes), (graph, pRootNodes,
-	pNumRootNodes))
+STUB(cudaGraphGetNodes, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *nodes,
+	size_t *numNodes), (cuGraphGetNodes((CUgraph)graph, (CUgraphNode *)nodes, numNodes)))
+STUB(cudaGraphGetRootNodes, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *pRootNodes,
+	size_t *pNumRootNodes), (cuGraphGetRootNodes((CUgraph)graph, (CUgraphNode *)pRootNodes,
+	pNumRootNodes)))
 #if VCUDA_ABI == 12
-STUB(cudaGraphGetEdges, hand_cudaGraphGetEdges, (cudaGraph_t graph, cudaGraphNode_t *from,
-	cudaGraphNode_t *to, size_t *numEdges), (graph, from, to, numEdges))
+STUB(cudaGraphGetEdges, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *from,
+	cudaGraphNode_t *to, size_t *numEdges), (cuGraphGetEdges((CUgraph)graph,
+	(CUgraphNode *)from, (CUgraphNode *)to, numEdges)))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGraphGetEdges, hand_cudaGraphGetEdges, (cudaGraph_t graph, cudaGraphNode_t *from,
-	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges), (graph, from, to,
-	edgeData, numEdges))
+STUB(cudaGraphGetEdges, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *from,
+	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges),
+	(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from, (CUgraphNode *)to,
+	(CUgraphEdgeData *)edgeData, numEdges)))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaGraphGetEdges_v2, hand_cudaGraphGetEdges_v2, (cudaGraph_t graph, cudaGraphNode_t *from,
-	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges), (graph, from, to,
-	edgeData, numEdges))
-STUB(cudaGraphNodeGetDependencies, hand_cudaGraphNodeGetDependencies, (cudaGraphNode_t node,
-	cudaGraphNode_t *pDependencies, size_t *pNumDependencies), (node, pDependencies,
-	pNumDependencies))
+STUB(cudaGraphGetEdges_v2, RUNTIME_DRIVER, (cudaGraph_t graph, cudaGraphNode_t *from,
+	cudaGraphNode_t *to, cudaGraphEdgeData *edgeData, size_t *numEdges),
+	(cuGraphGetEdges_v2((CUgraph)graph, (CUgraphNode *)from, (CUgraphNode *)to,
+	(CUgraphEdgeData *)edgeData, numEdges)))
+STUB(cudaGraphNodeGetDependencies, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaGraphNode_t *pDependencies, size_t *pNumDependencies),
+	(cuGraphNodeGetDependencies((CUgraphNode)node, (CUgraphNode *)pDependencies,
+	pNumDependencies)))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGraphNodeGetDependencies, hand_cudaGraphNodeGetDependencies, (cudaGraphNode_t node,
+STUB(cudaGraphNodeGetDependencies, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies),
-	(node, pDependencies, edgeData, pNumDependencies))
+	(cuGraphNodeGetDependencies_v2((CUgraphNode)node, (CUgraphNode *)pDependencies,
+	(CUgraphEdgeData *)edgeData, pNumDependencies)))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaGraphNodeGetDependencies_v2, hand_cudaGraphNodeGetDependencies_v2,
-	(cudaGraphNode_t node, cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData,
-	size_t *pNumDependencies), (node, pDependencies, edgeData, pNumDependencies))
-STUB(cudaGraphNodeGetDependentNodes, hand_cudaGraphNodeGetDependentNodes, (cudaGraphNode_t node,
-	cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes), (node, pDependentNodes,
-	pNumDependentNodes))
+STUB(cudaGraphNodeGetDependencies_v2, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaGraphNode_t *pDependencies, cudaGraphEdgeData *edgeData, size_t *pNumDependencies),
+	(cuGraphNodeGetDependencies_v2((CUgraphNode)node, (CUgraphNode *)pDependencies,
+	(CUgraphEdgeData *)edgeData, pNumDependencies)))
+STUB(cudaGraphNodeGetDependentNodes, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaGraphNode_t *pDependentNodes, size_t *pNumDependentNodes),
+	(cuGraphNodeGetDependentNodes((CUgraphNode)node, (CUgraphNode *)pDependentNodes,
+	pNumDependentNodes)))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGraphNodeGetDependentNodes, hand_cudaGraphNodeGetDependentNodes, (cudaGraphNode_t node,
+STUB(cudaGraphNodeGetDependentNodes, RUNTIME_DRIVER, (cudaGraphNode_t node,
 	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
-	size_t *pNumDependentNodes), (node, pDependentNodes, edgeData, pNumDependentNodes))
+	size_t *pNumDependentNodes), (cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
+	(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData, pNumDependentNodes)))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaGraphNodeGetDependentNodes_v2, hand_cudaGraphNodeGetDependentNodes_v2,
-	(cudaGraphNode_t node, cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
-	size_t *pNumDependentNodes), (node, pDependentNodes, edgeData, pNumDependentNodes))
-STUB(cudaGraphAddDependencies, hand_cudaGraphAddDependencies, (cudaGraph_t graph,
-	const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies), (graph,
-	from, to, numDependencies))
+STUB(cudaGraphNodeGetDependentNodes_v2, RUNTIME_DRIVER, (cudaGraphNode_t node,
+	cudaGraphNode_t *pDependentNodes, cudaGraphEdgeData *edgeData,
+	size_t *pNumDependentNodes), (cuGraphNodeGetDependentNodes_v2((CUgraphNode)node,
+	(CUgraphNode *)pDependentNodes, (CUgraphEdgeData *)edgeData, pNumDependentNodes)))
+STUB(cudaGraphAddDependencies, RUNTIME_DRIVER, (cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, size_t numDependencies),
+	(cuGraphAddDependencies((CUgraph)graph, (const CUgraphNode *)from,
+	(const CUgraphNode *)to, numDependencies)))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGraphAddDependencies, hand_cudaGraphAddDependencies, (cudaGraph_t graph,
-	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-	const cudaGraphEdgeData *edgeData, size_t numDependencies), (graph, from, to, edgeData,
-	numDependencies))
+STUB(cudaGraphAddDependencies, RUNTIME_DRIVER, (cudaGraph_t graph, const cudaGraphNode_t *from,
+	const cudaGraphNode_t *to, const cudaGraphEdgeData *edgeData, size_t numDependencies),
+	(cuGraphAddDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaGraphAddDependencies_v2, hand_cudaGraphAddDependencies_v2, (cudaGraph_t graph,
+STUB(cudaGraphAddDependencies_v2, RUNTIME_DRIVER, (cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-	const cudaGraphEdgeData *edgeData, size_t numDependencies), (graph, from, to, edgeData,
-	numDependencies))
-STUB(cudaGraphRemoveDependencies, hand_cudaGraphRemoveDependencies, (cudaGraph_t graph,
-	const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies), (graph,
-	from, to, numDependencies))
+	const cudaGraphEdgeData *edgeData, size_t numDependencies),
+	(cuGraphAddDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
+STUB(cudaGraphRemoveDependencies, RUNTIME_DRIVER, (cudaGraph_t graph,
+	const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t numDependencies),
+	(cuGraphRemoveDependencies((CUgraph)graph, (const CUgraphNode *)from,
+	(const CUgraphNode *)to, numDependencies)))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGraphRemoveDependencies, hand_cudaGraphRemoveDependencies, (cudaGraph_t graph,
+STUB(cudaGraphRemoveDependencies, RUNTIME_DRIVER, (cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-	const cudaGraphEdgeData *edgeData, size_t numDependencies), (graph, from, to, edgeData,
-	numDependencies))
+	const cudaGraphEdgeData *edgeData, size_t numDependencies),
+	(cuGraphRemoveDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaGraphRemoveDependencies_v2, hand_cudaGraphRemoveDependencies_v2, (cudaGraph_t graph,
+STUB(cudaGraphRemoveDependencies_v2, RUNTIME_DRIVER, (cudaGraph_t graph,
 	const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-	const cudaGraphEdgeData *edgeData, size_t numDependencies), (graph, from, to, edgeData,
-	numDependencies))
+	const cudaGraphEdgeData *edgeData, size_t numDependencies),
+	(cuGraphRemoveDependencies_v2((CUgraph)graph, (const CUgraphNode *)from,
+	(const CUgraphNode *)to, (const CUgraphEdgeData *)edgeData, numDependencies)))
 #endif
-STUB(cudaGraphDestroyNode, hand_cudaGraphDestroyNode, (cudaGraphNode_t node), (node))
-STUB(cudaGraphInstantiate, hand_cudaGraphInstantiate, (cudaGraphExec_t *pGraphExec,
+STUB(cudaGraphDestroyNode, RUNTIME_DRIVER, (cudaGraphNode_t node),
+	(cuGraphDestroyNode((CUgraphNode)node)))
+STUB(cudaGraphInstantiate, hand_cudaGraphInstantiateWithFlags, (cudaGraphExec_t *pGraphExec,
 	cudaGraph_t graph, unsigned long long flags), (pGraphExec, graph, flags))
 STUB(cudaGraphInstantiateWithFlags, hand_cudaGraphInstantiateWithFlags,
 	(cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags), (pGraphExec,
@@ -632,57 +728,66 @@ STUB(cudaGraphExecMemcpyNodeSetParams1D, hand_cudaGraphExecMemcpyNodeSetParams1D
 STUB(cudaGraphExecMemsetNodeSetParams, hand_cudaGraphExecMemsetNodeSetParams,
 	(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
 	const struct cudaMemsetParams *pNodeParams), (hGraphExec, node, pNodeParams))
-STUB(cudaGraphExecHostNodeSetParams, hand_cudaGraphExecHostNodeSetParams,
-	(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
-	const struct cudaHostNodeParams *pNodeParams), (hGraphExec, node, pNodeParams))
-STUB(cudaGraphExecChildGraphNodeSetParams, hand_cudaGraphExecChildGraphNodeSetParams,
-	(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, cudaGraph_t childGraph), (hGraphExec,
-	node, childGraph))
-STUB(cudaGraphExecEventRecordNodeSetEvent, hand_cudaGraphExecEventRecordNodeSetEvent,
-	(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event), (hGraphExec,
-	hNode, event))
-STUB(cudaGraphExecEventWaitNodeSetEvent, hand_cudaGraphExecEventWaitNodeSetEvent,
-	(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, cudaEvent_t event), (hGraphExec,
-	hNode, event))
+STUB(cudaGraphExecHostNodeSetParams, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, const struct cudaHostNodeParams *pNodeParams),
+	(cuGraphExecHostNodeSetParams((CUgraphExec)hGraphExec, (CUgraphNode)node,
+	(const CUDA_HOST_NODE_PARAMS *)pNodeParams)))
+STUB(cudaGraphExecChildGraphNodeSetParams, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t node, cudaGraph_t childGraph),
+	(cuGraphExecChildGraphNodeSetParams((CUgraphExec)hGraphExec, (CUgraphNode)node,
+	(CUgraph)childGraph)))
+STUB(cudaGraphExecEventRecordNodeSetEvent, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t hNode, cudaEvent_t event),
+	(cuGraphExecEventRecordNodeSetEvent((CUgraphExec)hGraphExec, (CUgraphNode)hNode,
+	(CUevent)event)))
+STUB(cudaGraphExecEventWaitNodeSetEvent, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t hNode, cudaEvent_t event),
+	(cuGraphExecEventWaitNodeSetEvent((CUgraphExec)hGraphExec, (CUgraphNode)hNode,
+	(CUevent)event)))
 ANSWERS(cudaGraphExecExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExecExternalSemaphoresWaitNodeSetParams, cudaErrorInvalidResourceHandle)
-STUB(cudaGraphNodeSetEnabled, hand_cudaGraphNodeSetEnabled, (cudaGraphExec_t hGraphExec,
-	cudaGraphNode_t hNode, unsigned int isEnabled), (hGraphExec, hNode, isEnabled))
-STUB(cudaGraphNodeGetEnabled, hand_cudaGraphNodeGetEnabled, (cudaGraphExec_t hGraphExec,
-	cudaGraphNode_t hNode, unsigned int *isEnabled), (hGraphExec, hNode, isEnabled))
+STUB(cudaGraphNodeSetEnabled, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t hNode, unsigned int isEnabled),
+	(cuGraphNodeSetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)))
+STUB(cudaGraphNodeGetEnabled, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+	cudaGraphNode_t hNode, unsigned int *isEnabled),
+	(cuGraphNodeGetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)))
 STUB(cudaGraphExecUpdate, hand_cudaGraphExecUpdate, (cudaGraphExec_t hGraphExec,
 	cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo *resultInfo), (hGraphExec, hGraph,
 	resultInfo))
-STUB(cudaGraphExecDestroy, hand_cudaGraphExecDestroy, (cudaGraphExec_t graphExec), (graphExec))
-STUB(cudaGraphDestroy, hand_cudaGraphDestroy, (cudaGraph_t graph), (graph))
-STUB(cudaGraphDebugDotPrint, hand_cudaGraphDebugDotPrint, (cudaGraph_t graph, const char *path,
-	unsigned int flags), (graph, path, flags))
-STUB(cudaUserObjectCreate, hand_cudaUserObjectCreate, (cudaUserObject_t *object_out, void *ptr,
-	cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags), (object_out,
-	ptr, destroy, initialRefcount, flags))
-STUB(cudaUserObjectRetain, hand_cudaUserObjectRetain, (cudaUserObject_t object,
-	unsigned int count), (object, count))
-STUB(cudaUserObjectRelease, hand_cudaUserObjectRelease, (cudaUserObject_t object,
-	unsigned int count), (object, count))
-STUB(cudaGraphRetainUserObject, hand_cudaGraphRetainUserObject, (cudaGraph_t graph,
-	cudaUserObject_t object, unsigned int count, unsigned int flags), (graph, object, count,
-	flags))
-STUB(cudaGraphReleaseUserObject, hand_cudaGraphReleaseUserObject, (cudaGraph_t graph,
-	cudaUserObject_t object, unsigned int count), (graph, object, count))
+STUB(cudaGraphExecDestroy, RUNTIME_DRIVER, (cudaGraphExec_t graphExec),
+	(cuGraphExecDestroy((CUgraphExec)graphExec)))
+STUB(cudaGraphDestroy, RUNTIME_DRIVER, (cudaGraph_t graph), (cuGraphDestroy((CUgraph)graph)))
+STUB(cudaGraphDebugDotPrint, RUNTIME_DRIVER, (cudaGraph_t graph, const char *path,
+	unsigned int flags), (cuGraphDebugDotPrint((CUgraph)graph, path, flags)))
+STUB(cudaUserObjectCreate, RUNTIME_DRIVER, (cudaUserObject_t *object_out, void *ptr,
+	cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags),
+	(cuUserObjectCreate((CUuserObject *)object_out, ptr, (CUhostFn)destroy, initialRefcount,
+	flags)))
+STUB(cudaUserObjectRetain, RUNTIME_DRIVER, (cudaUserObject_t object, unsigned int count),
+	(cuUserObjectRetain((CUuserObject)object, count)))
+STUB(cudaUserObjectRelease, RUNTIME_DRIVER, (cudaUserObject_t object, unsigned int count),
+	(cuUserObjectRelease((CUuserObject)object, count)))
+STUB(cudaGraphRetainUserObject, RUNTIME_DRIVER, (cudaGraph_t graph, cudaUserObject_t object,
+	unsigned int count, unsigned int flags), (cuGraphRetainUserObject((CUgraph)graph,
+	(CUuserObject)object, count, flags)))
+STUB(cudaGraphReleaseUserObject, RUNTIME_DRIVER, (cudaGraph_t graph, cudaUserObject_t object,
+	unsigned int count), (cuGraphReleaseUserObject((CUgraph)graph, (CUuserObject)object,
+	count)))
 #if VCUDA_ABI == 12
-STUB(cudaGraphAddNode, hand_cudaGraphAddNode, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+STUB(cudaGraphAddNode, runtime_graph_add_node, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, size_t numDependencies,
-	struct cudaGraphNodeParams *nodeParams), (pGraphNode, graph, pDependencies,
+	struct cudaGraphNodeParams *nodeParams), (pGraphNode, graph, pDependencies, NULL,
 	numDependencies, nodeParams))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaGraphAddNode, hand_cudaGraphAddNode, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
+STUB(cudaGraphAddNode, runtime_graph_add_node, (cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 	const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
 	size_t numDependencies, struct cudaGraphNodeParams *nodeParams), (pGraphNode, graph,
 	pDependencies, dependencyData, numDependencies, nodeParams))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaGraphAddNode_v2, hand_cudaGraphAddNode_v2, (cudaGraphNode_t *pGraphNode,
+STUB(cudaGraphAddNode_v2, runtime_graph_add_node, (cudaGraphNode_t *pGraphNode,
 	cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
 	const cudaGraphEdgeData *dependencyData, size_t numDependencies,
 	struct cudaGraphNodeParams *nodeParams), (pGraphNode, graph, pDependencies,
@@ -701,17 +806,18 @@ STUB(cudaGraphConditionalHandleCreate, hand_cudaGraphConditionalHandleCreate,
 	(cudaGraphConditionalHandle *pHandle_out, cudaGraph_t graph,
 	unsigned int defaultLaunchValue, unsigned int flags), (pHandle_out, graph,
 	defaultLaunchValue, flags))
-STUB(cudaLibraryLoadData, hand_cudaLibraryLoadData, (cudaLibrary_t *library, const void *code,
+STUB(cudaLibraryLoadData, RUNTIME_DRIVER, (cudaLibrary_t *library, const void *code,
 	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
 	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
-	unsigned int numLibraryOptions), (library, code, jitOptions, jitOptionsValues,
-	numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions))
-STUB(cudaLibraryLoadFromFile, hand_cudaLibraryLoadFromFile, (cudaLibrary_t *library,
-	const char *fileName, enum cudaJitOption *jitOptions, void **jitOptionsValues,
-	unsigned int numJitOptions, enum cudaLibraryOption *libraryOptions,
-	void **libraryOptionValues, unsigned int numLibraryOptions), (library, fileName,
-	jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues,
-	numLibraryOptions))
+	unsigned int numLibraryOptions), (cuLibraryLoadData((CUlibrary *)library, code,
+	(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
+	(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions)))
+STUB(cudaLibraryLoadFromFile, RUNTIME_DRIVER, (cudaLibrary_t *library, const char *fileName,
+	enum cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+	enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
+	unsigned int numLibraryOptions), (cuLibraryLoadFromFile((CUlibrary *)library, fileName,
+	(CUjit_option *)jitOptions, jitOptionsValues, numJitOptions,
+	(CUlibraryOption *)libraryOptions, libraryOptionValues, numLibraryOptions)))
 STUB(cudaLibraryUnload, hand_cudaLibraryUnload, (cudaLibrary_t library), (library))
 STUB(cudaLibraryGetKernel, hand_cudaLibraryGetKernel, (cudaKernel_t *pKernel,
 	cudaLibrary_t library, const char *name), (pKernel, library, name))
@@ -719,10 +825,10 @@ STUB(cudaLibraryGetGlobal, hand_cudaLibraryGetGlobal, (void **dptr, size_t *byte
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
 STUB(cudaLibraryGetManaged, hand_cudaLibraryGetManaged, (void **dptr, size_t *bytes,
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
-STUB(cudaLibraryGetUnifiedFunction, hand_cudaLibraryGetUnifiedFunction, (void **fptr,
-	cudaLibrary_t library, const char *symbol), (fptr, library, symbol))
-STUB(cudaLibraryGetKernelCount, hand_cudaLibraryGetKernelCount, (unsigned int *count,
-	cudaLibrary_t lib), (count, lib))
+STUB(cudaLibraryGetUnifiedFunction, RUNTIME_DRIVER, (void **fptr, cudaLibrary_t library,
+	const char *symbol), (cuLibraryGetUnifiedFunction(fptr, (CUlibrary)library, symbol)))
+STUB(cudaLibraryGetKernelCount, RUNTIME_DRIVER, (unsigned int *count, cudaLibrary_t lib),
+	(cuLibraryGetKernelCount(count, (CUlibrary)lib)))
 STUB(cudaLibraryEnumerateKernels, hand_cudaLibraryEnumerateKernels, (cudaKernel_t *kernels,
 	unsigned int numKernels, cudaLibrary_t lib), (kernels, numKernels, lib))
 STUB(cudaKernelSetAttributeForDevice, hand_cudaKernelSetAttributeForDevice,
@@ -731,18 +837,20 @@ STUB(cudaKernelSetAttributeForDevice, hand_cudaKernelSetAttributeForDevice,
 #if VCUDA_ABI == 13
 STUB(cudaDeviceGetDevResource, hand_cudaDeviceGetDevResource, (int device,
 	cudaDevResource *resource, enum cudaDevResourceType type), (device, resource, type))
-STUB(cudaDevSmResourceSplitByCount, hand_cudaDevSmResourceSplitByCount,
-	(cudaDevResource *result, unsigned int *nbGroups, const cudaDevResource *input,
-	cudaDevResource *remaining, unsigned int flags, unsigned int minCount), (result,
-	nbGroups, input, remaining, flags, minCount))
-STUB(cudaDevResourceGenerateDesc, hand_cudaDevResourceGenerateDesc,
-	(cudaDevResourceDesc_t *phDesc, cudaDevResource *resources, unsigned int nbResources),
-	(phDesc, resources, nbResources))
+STUB(cudaDevSmResourceSplitByCount, RUNTIME_DRIVER, (cudaDevResource *result,
+	unsigned int *nbGroups, const cudaDevResource *input, cudaDevResource *remaining,
+	unsigned int flags, unsigned int minCount),
+	(cuDevSmResourceSplitByCount((CUdevResource *)result, nbGroups,
+	(const CUdevResource *)input, (CUdevResource *)remaining, flags, minCount)))
+STUB(cudaDevResourceGenerateDesc, RUNTIME_DRIVER, (cudaDevResourceDesc_t *phDesc,
+	cudaDevResource *resources, unsigned int nbResources),
+	(cuDevResourceGenerateDesc((CUdevResourceDesc *)phDesc, (CUdevResource *)resources,
+	nbResources)))
 STUB(cudaGreenCtxCreate, hand_cudaGreenCtxCreate, (cudaExecutionContext_t *phCtx,
 	cudaDevResourceDesc_t desc, int device, unsigned int flags), (phCtx, desc, device,
 	flags))
-STUB(cudaExecutionCtxDestroy, hand_cudaExecutionCtxDestroy, (cudaExecutionContext_t ctx),
-	(ctx))
+STUB(cudaExecutionCtxDestroy, RUNTIME_DRIVER, (cudaExecutionContext_t ctx),
+	(cuGreenCtxDestroy((CUgreenCtx)ctx)))
 STUB(cudaExecutionCtxGetDevResource, hand_cudaExecutionCtxGetDevResource,
 	(cudaExecutionContext_t ctx, cudaDevResource *resource, enum cudaDevResourceType type),
 	(ctx, resource, type))
@@ -768,9 +876,9 @@ STUB(cudaGetFuncBySymbol, hand_cudaGetFuncBySymbol, (cudaFunction_t *functionPtr
 	const void *symbolPtr), (functionPtr, symbolPtr))
 STUB(cudaGetKernel, hand_cudaGetKernel, (cudaKernel_t *kernelPtr, const void *entryFuncAddr),
 	(kernelPtr, entryFuncAddr))
-STUB(cudaMemcpy, hand_cudaMemcpy, (void *dst, const void *src, size_t count,
+STUB(cudaMemcpy, runtime_copy, (void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind), (dst, src, count, kind, cudaStreamLegacy))
-STUB(cudaMemcpy_ptds, hand_cudaMemcpy, (void *dst, const void *src, size_t count,
+STUB(cudaMemcpy_ptds, runtime_copy, (void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind), (dst, src, count, kind, cudaStreamPerThread))
 STUB(cudaMemcpyToSymbol, hand_cudaMemcpyToSymbol, (const void *symbol, const void *src,
 	size_t count, size_t offset, enum cudaMemcpyKind kind), (symbol, src, count, offset,
@@ -845,70 +953,80 @@ STUB(cudaMemcpy3DPeer, hand_cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParm
 STUB(cudaMemcpy3DPeer_ptds, hand_cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *p), (p,
 	cudaStreamPerThread))
 #if VCUDA_ABI == 12
-STUB(cudaMemcpyBatchAsync, hand_cudaMemcpyBatchAsync, (void **dsts, void **srcs, size_t *sizes,
+STUB(cudaMemcpyBatchAsync, RUNTIME_DRIVER, (void **dsts, void **srcs, size_t *sizes,
 	size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-	size_t *failIdx, cudaStream_t stream), (dsts, srcs, sizes, count, attrs, attrsIdxs,
-	numAttrs, failIdx, stream))
-STUB(cudaMemcpyBatchAsync_ptsz, hand_cudaMemcpyBatchAsync, (void **dsts, void **srcs,
-	size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs,
-	size_t numAttrs, size_t *failIdx, cudaStream_t stream), (dsts, srcs, sizes, count,
-	attrs, attrsIdxs, numAttrs, failIdx, stream ? stream : cudaStreamPerThread))
+	size_t *failIdx, cudaStream_t stream), (cuMemcpyBatchAsync((CUdeviceptr *)dsts,
+	(CUdeviceptr *)srcs, sizes, count, (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs,
+	failIdx, (CUstream)stream)))
+STUB(cudaMemcpyBatchAsync_ptsz, RUNTIME_DRIVER, (void **dsts, void **srcs, size_t *sizes,
+	size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+	size_t *failIdx, cudaStream_t stream), (cuMemcpyBatchAsync((CUdeviceptr *)dsts,
+	(CUdeviceptr *)srcs, sizes, count, (CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs,
+	failIdx, (CUstream)(stream ? stream : cudaStreamPerThread))))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaMemcpyBatchAsync, hand_cudaMemcpyBatchAsync, (void *const *dsts,
-	const void *const *srcs, const size_t *sizes, size_t count,
-	struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-	cudaStream_t stream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream))
-STUB(cudaMemcpyBatchAsync_ptsz, hand_cudaMemcpyBatchAsync, (void *const *dsts,
-	const void *const *srcs, const size_t *sizes, size_t count,
-	struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-	cudaStream_t stream), (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
-	stream ? stream : cudaStreamPerThread))
+STUB(cudaMemcpyBatchAsync, RUNTIME_DRIVER, (void *const *dsts, const void *const *srcs,
+	const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
+	size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream),
+	(cuMemcpyBatchAsync_v2((CUdeviceptr *)dsts, (CUdeviceptr *)srcs, (size_t *)sizes, count,
+	(CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs, (CUstream)stream)))
+STUB(cudaMemcpyBatchAsync_ptsz, RUNTIME_DRIVER, (void *const *dsts, const void *const *srcs,
+	const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
+	size_t *attrsIdxs, size_t numAttrs, cudaStream_t stream),
+	(cuMemcpyBatchAsync_v2((CUdeviceptr *)dsts, (CUdeviceptr *)srcs, (size_t *)sizes, count,
+	(CUmemcpyAttributes *)attrs, attrsIdxs, numAttrs,
+	(CUstream)(stream ? stream : cudaStreamPerThread))))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaMemcpy3DBatchAsync, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
+STUB(cudaMemcpy3DBatchAsync, RUNTIME_DRIVER, (size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+	size_t *failIdx, unsigned long long flags, cudaStream_t stream),
+	(cuMemcpy3DBatchAsync(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList, failIdx, flags,
+	(CUstream)stream)))
+STUB(cudaMemcpy3DBatchAsync_ptsz, RUNTIME_DRIVER, (size_t numOps,
 	struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
-	cudaStream_t stream), (numOps, opList, failIdx, flags, stream))
-STUB(cudaMemcpy3DBatchAsync_ptsz, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
-	struct cudaMemcpy3DBatchOp *opList, size_t *failIdx, unsigned long long flags,
-	cudaStream_t stream), (numOps, opList, failIdx, flags,
-	stream ? stream : cudaStreamPerThread))
+	cudaStream_t stream), (cuMemcpy3DBatchAsync(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList,
+	failIdx, flags, (CUstream)(stream ? stream : cudaStreamPerThread))))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaMemcpy3DBatchAsync, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
+STUB(cudaMemcpy3DBatchAsync, RUNTIME_DRIVER, (size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+	unsigned long long flags, cudaStream_t stream), (cuMemcpy3DBatchAsync_v2(numOps,
+	(CUDA_MEMCPY3D_BATCH_OP *)opList, flags, (CUstream)stream)))
+STUB(cudaMemcpy3DBatchAsync_ptsz, RUNTIME_DRIVER, (size_t numOps,
 	struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream),
-	(numOps, opList, flags, stream))
-STUB(cudaMemcpy3DBatchAsync_ptsz, hand_cudaMemcpy3DBatchAsync, (size_t numOps,
-	struct cudaMemcpy3DBatchOp *opList, unsigned long long flags, cudaStream_t stream),
-	(numOps, opList, flags, stream ? stream : cudaStreamPerThread))
-STUB(cudaMemcpyWithAttributesAsync, hand_cudaMemcpyWithAttributesAsync, (void *dst,
-	const void *src, size_t size, struct cudaMemcpyAttributes *attr, cudaStream_t stream),
-	(dst, src, size, attr, stream))
-STUB(cudaMemcpyWithAttributesAsync_ptsz, hand_cudaMemcpyWithAttributesAsync, (void *dst,
+	(cuMemcpy3DBatchAsync_v2(numOps, (CUDA_MEMCPY3D_BATCH_OP *)opList, flags,
+	(CUstream)(stream ? stream : cudaStreamPerThread))))
+STUB(cudaMemcpyWithAttributesAsync, runtime_copy_with_attributes, (void *dst, const void *src,
+	size_t size, struct cudaMemcpyAttributes *attr, cudaStream_t stream), (dst, src, size,
+	attr, stream))
+STUB(cudaMemcpyWithAttributesAsync_ptsz, runtime_copy_with_attributes, (void *dst,
 	const void *src, size_t size, struct cudaMemcpyAttributes *attr, cudaStream_t stream),
 	(dst, src, size, attr, stream ? stream : cudaStreamPerThread))
-STUB(cudaMemcpy3DWithAttributesAsync, hand_cudaMemcpy3DWithAttributesAsync,
+STUB(cudaMemcpy3DWithAttributesAsync, runtime_copy_3d_with_attributes,
 	(struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream), (op,
 	flags, stream))
-STUB(cudaMemcpy3DWithAttributesAsync_ptsz, hand_cudaMemcpy3DWithAttributesAsync,
+STUB(cudaMemcpy3DWithAttributesAsync_ptsz, runtime_copy_3d_with_attributes,
 	(struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream), (op,
 	flags, stream ? stream : cudaStreamPerThread))
 #endif
-STUB(cudaMemset, hand_cudaMemset, (void *devPtr, int value, size_t count), (devPtr, value,
-	count, cudaStreamLegacy))
-STUB(cudaMemset_ptds, hand_cudaMemset, (void *devPtr, int value, size_t count), (devPtr, value,
-	count, cudaStreamPerThread))
-STUB(cudaMemset2D, hand_cudaMemset2D, (void *devPtr, size_t pitch, int value, size_t width,
-	size_t height), (devPtr, pitch, value, width, height, cudaStreamLegacy))
-STUB(cudaMemset2D_ptds, hand_cudaMemset2D, (void *devPtr, size_t pitch, int value, size_t width,
-	size_t height), (devPtr, pitch, value, width, height, cudaStreamPerThread))
-STUB(cudaMemset3D, hand_cudaMemset3D, (struct cudaPitchedPtr pitchedDevPtr, int value,
-	struct cudaExtent extent), (pitchedDevPtr, value, extent, cudaStreamLegacy))
-STUB(cudaMemset3D_ptds, hand_cudaMemset3D, (struct cudaPitchedPtr pitchedDevPtr, int value,
-	struct cudaExtent extent), (pitchedDevPtr, value, extent, cudaStreamPerThread))
-STUB(cudaMemcpyAsync, hand_cudaMemcpyAsync, (void *dst, const void *src, size_t count,
+STUB(cudaMemset, runtime_fill, (void *devPtr, int value, size_t count), (devPtr, value, count,
+	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy))
+STUB(cudaMemset_ptds, runtime_fill, (void *devPtr, int value, size_t count), (devPtr, value,
+	count, runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread))
+STUB(cudaMemset2D, runtime_fill_2d, (void *devPtr, size_t pitch, int value, size_t width,
+	size_t height), (devPtr, pitch, value, width, height,
+	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy))
+STUB(cudaMemset2D_ptds, runtime_fill_2d, (void *devPtr, size_t pitch, int value, size_t width,
+	size_t height), (devPtr, pitch, value, width, height,
+	runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread))
+STUB(cudaMemset3D, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
+	struct cudaExtent extent), (pitchedDevPtr, value, extent,
+	runtime_fill_waits((cudaStreamLegacy)), cudaStreamLegacy))
+STUB(cudaMemset3D_ptds, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
+	struct cudaExtent extent), (pitchedDevPtr, value, extent,
+	runtime_fill_waits((cudaStreamPerThread)), cudaStreamPerThread))
+STUB(cudaMemcpyAsync, runtime_copy_async, (void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, src, count, kind, stream))
-STUB(cudaMemcpyAsync_ptsz, hand_cudaMemcpyAsync, (void *dst, const void *src, size_t count,
+STUB(cudaMemcpyAsync_ptsz, runtime_copy_async, (void *dst, const void *src, size_t count,
 	enum cudaMemcpyKind kind, cudaStream_t stream), (dst, src, count, kind,
 	stream ? stream : cudaStreamPerThread))
 STUB(cudaMemcpyToSymbolAsync, hand_cudaMemcpyToSymbolAsync, (const void *symbol,
@@ -971,61 +1089,66 @@ STUB(cudaMemcpy3DPeerAsync, hand_cudaMemcpy3DPeerAsync, (const struct cudaMemcpy
 STUB(cudaMemcpy3DPeerAsync_ptsz, hand_cudaMemcpy3DPeerAsync,
 	(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream), (p,
 	stream ? stream : cudaStreamPerThread))
-STUB(cudaMemsetAsync, hand_cudaMemsetAsync, (void *devPtr, int value, size_t count,
-	cudaStream_t stream), (devPtr, value, count, stream))
-STUB(cudaMemsetAsync_ptsz, hand_cudaMemsetAsync, (void *devPtr, int value, size_t count,
-	cudaStream_t stream), (devPtr, value, count, stream ? stream : cudaStreamPerThread))
-STUB(cudaMemset2DAsync, hand_cudaMemset2DAsync, (void *devPtr, size_t pitch, int value,
-	size_t width, size_t height, cudaStream_t stream), (devPtr, pitch, value, width, height,
-	stream))
-STUB(cudaMemset2DAsync_ptsz, hand_cudaMemset2DAsync, (void *devPtr, size_t pitch, int value,
-	size_t width, size_t height, cudaStream_t stream), (devPtr, pitch, value, width, height,
+STUB(cudaMemsetAsync, runtime_fill, (void *devPtr, int value, size_t count,
+	cudaStream_t stream), (devPtr, value, count, false, stream))
+STUB(cudaMemsetAsync_ptsz, runtime_fill, (void *devPtr, int value, size_t count,
+	cudaStream_t stream), (devPtr, value, count, false,
 	stream ? stream : cudaStreamPerThread))
-STUB(cudaMemset3DAsync, hand_cudaMemset3DAsync, (struct cudaPitchedPtr pitchedDevPtr, int value,
-	struct cudaExtent extent, cudaStream_t stream), (pitchedDevPtr, value, extent, stream))
-STUB(cudaMemset3DAsync_ptsz, hand_cudaMemset3DAsync, (struct cudaPitchedPtr pitchedDevPtr,
-	int value, struct cudaExtent extent, cudaStream_t stream), (pitchedDevPtr, value,
-	extent, stream ? stream : cudaStreamPerThread))
-STUB(cudaStreamQuery, hand_cudaStreamQuery, (cudaStream_t stream), (stream))
-STUB(cudaStreamQuery_ptsz, hand_cudaStreamQuery, (cudaStream_t stream),
-	(stream ? stream : cudaStreamPerThread))
+STUB(cudaMemset2DAsync, runtime_fill_2d, (void *devPtr, size_t pitch, int value, size_t width,
+	size_t height, cudaStream_t stream), (devPtr, pitch, value, width, height, false,
+	stream))
+STUB(cudaMemset2DAsync_ptsz, runtime_fill_2d, (void *devPtr, size_t pitch, int value,
+	size_t width, size_t height, cudaStream_t stream), (devPtr, pitch, value, width, height,
+	false, stream ? stream : cudaStreamPerThread))
+STUB(cudaMemset3DAsync, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
+	struct cudaExtent extent, cudaStream_t stream), (pitchedDevPtr, value, extent, false,
+	stream))
+STUB(cudaMemset3DAsync_ptsz, runtime_fill_3d, (struct cudaPitchedPtr pitchedDevPtr, int value,
+	struct cudaExtent extent, cudaStream_t stream), (pitchedDevPtr, value, extent, false,
+	stream ? stream : cudaStreamPerThread))
+STUB(cudaStreamQuery, RUNTIME_DRIVER, (cudaStream_t stream), (cuStreamQuery((CUstream)stream)))
+STUB(cudaStreamQuery_ptsz, RUNTIME_DRIVER, (cudaStream_t stream),
+	(cuStreamQuery((CUstream)(stream ? stream : cudaStreamPerThread))))
 STUB(cudaStreamGetDevice, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *device),
 	(hStream, device))
 STUB(cudaStreamGetDevice_ptsz, hand_cudaStreamGetDevice, (cudaStream_t hStream, int *device),
 	(hStream ? hStream : cudaStreamPerThread, device))
 #if VCUDA_ABI == 13
-STUB(cudaStreamGetDevResource, hand_cudaStreamGetDevResource, (cudaStream_t hStream,
-	cudaDevResource *resource, enum cudaDevResourceType type), (hStream, resource, type))
-STUB(cudaStreamGetDevResource_ptsz, hand_cudaStreamGetDevResource, (cudaStream_t hStream,
+STUB(cudaStreamGetDevResource, RUNTIME_DRIVER, (cudaStream_t hStream, cudaDevResource *resource,
+	enum cudaDevResourceType type), (cuStreamGetDevResource((CUstream)hStream,
+	(CUdevResource *)resource, (CUdevResourceType)type)))
+STUB(cudaStreamGetDevResource_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream,
 	cudaDevResource *resource, enum cudaDevResourceType type),
-	(hStream ? hStream : cudaStreamPerThread, resource, type))
+	(cuStreamGetDevResource((CUstream)(hStream ? hStream : cudaStreamPerThread),
+	(CUdevResource *)resource, (CUdevResourceType)type)))
 #endif
-STUB(cudaStreamGetFlags, hand_cudaStreamGetFlags, (cudaStream_t hStream, unsigned int *flags),
-	(hStream, flags))
-STUB(cudaStreamGetFlags_ptsz, hand_cudaStreamGetFlags, (cudaStream_t hStream,
-	unsigned int *flags), (hStream ? hStream : cudaStreamPerThread, flags))
-STUB(cudaStreamGetId, hand_cudaStreamGetId, (cudaStream_t hStream,
-	unsigned long long *streamId), (hStream, streamId))
-STUB(cudaStreamGetId_ptsz, hand_cudaStreamGetId, (cudaStream_t hStream,
-	unsigned long long *streamId), (hStream ? hStream : cudaStreamPerThread, streamId))
-STUB(cudaStreamGetPriority, hand_cudaStreamGetPriority, (cudaStream_t hStream, int *priority),
-	(hStream, priority))
-STUB(cudaStreamGetPriority_ptsz, hand_cudaStreamGetPriority, (cudaStream_t hStream,
-	int *priority), (hStream ? hStream : cudaStreamPerThread, priority))
-STUB(cudaEventRecord, hand_cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event,
-	stream))
-STUB(cudaEventRecord_ptsz, hand_cudaEventRecord, (cudaEvent_t event, cudaStream_t stream),
-	(event, stream ? stream : cudaStreamPerThread))
-STUB(cudaEventRecordWithFlags, hand_cudaEventRecordWithFlags, (cudaEvent_t event,
-	cudaStream_t stream, unsigned int flags), (event, stream, flags))
-STUB(cudaEventRecordWithFlags_ptsz, hand_cudaEventRecordWithFlags, (cudaEvent_t event,
-	cudaStream_t stream, unsigned int flags), (event, stream ? stream : cudaStreamPerThread,
-	flags))
-STUB(cudaStreamWaitEvent, hand_cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event,
-	unsigned int flags), (stream, event, flags))
-STUB(cudaStreamWaitEvent_ptsz, hand_cudaStreamWaitEvent, (cudaStream_t stream,
-	cudaEvent_t event, unsigned int flags), (stream ? stream : cudaStreamPerThread, event,
-	flags))
+STUB(cudaStreamGetFlags, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned int *flags),
+	(cuStreamGetFlags((CUstream)hStream, flags)))
+STUB(cudaStreamGetFlags_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned int *flags),
+	(cuStreamGetFlags((CUstream)(hStream ? hStream : cudaStreamPerThread), flags)))
+STUB(cudaStreamGetId, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned long long *streamId),
+	(cuStreamGetId((CUstream)hStream, streamId)))
+STUB(cudaStreamGetId_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream, unsigned long long *streamId),
+	(cuStreamGetId((CUstream)(hStream ? hStream : cudaStreamPerThread), streamId)))
+STUB(cudaStreamGetPriority, RUNTIME_DRIVER, (cudaStream_t hStream, int *priority),
+	(cuStreamGetPriority((CUstream)hStream, priority)))
+STUB(cudaStreamGetPriority_ptsz, RUNTIME_DRIVER, (cudaStream_t hStream, int *priority),
+	(cuStreamGetPriority((CUstream)(hStream ? hStream : cudaStreamPerThread), priority)))
+STUB(cudaEventRecord, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream),
+	(cuEventRecord((CUevent)event, (CUstream)stream)))
+STUB(cudaEventRecord_ptsz, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream),
+	(cuEventRecord((CUevent)event, (CUstream)(stream ? stream : cudaStreamPerThread))))
+STUB(cudaEventRecordWithFlags, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream,
+	unsigned int flags), (cuEventRecordWithFlags((CUevent)event, (CUstream)stream, flags)))
+STUB(cudaEventRecordWithFlags_ptsz, RUNTIME_DRIVER, (cudaEvent_t event, cudaStream_t stream,
+	unsigned int flags), (cuEventRecordWithFlags((CUevent)event,
+	(CUstream)(stream ? stream : cudaStreamPerThread), flags)))
+STUB(cudaStreamWaitEvent, RUNTIME_DRIVER, (cudaStream_t stream, cudaEvent_t event,
+	unsigned int flags), (cuStreamWaitEvent((CUstream)stream, (CUevent)event, flags)))
+STUB(cudaStreamWaitEvent_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaEvent_t event,
+	unsigned int flags),
+	(cuStreamWaitEvent((CUstream)(stream ? stream : cudaStreamPerThread), (CUevent)event,
+	flags)))
 STUB(cudaStreamAddCallback, hand_cudaStreamAddCallback, (cudaStream_t stream,
 	cudaStreamCallback_t callback, void *userData, unsigned int flags), (stream, callback,
 	userData, flags))
@@ -1037,9 +1160,10 @@ STUB(cudaStreamAttachMemAsync, hand_cudaStreamAttachMemAsync, (cudaStream_t stre
 STUB(cudaStreamAttachMemAsync_ptsz, hand_cudaStreamAttachMemAsync, (cudaStream_t stream,
 	void *devPtr, size_t length, unsigned int flags),
 	(stream ? stream : cudaStreamPerThread, devPtr, length, flags))
-STUB(cudaStreamSynchronize, hand_cudaStreamSynchronize, (cudaStream_t stream), (stream))
-STUB(cudaStreamSynchronize_ptsz, hand_cudaStreamSynchronize, (cudaStream_t stream),
-	(stream ? stream : cudaStreamPerThread))
+STUB(cudaStreamSynchronize, RUNTIME_DRIVER, (cudaStream_t stream),
+	(cuStreamSynchronize((CUstream)stream)))
+STUB(cudaStreamSynchronize_ptsz, RUNTIME_DRIVER, (cudaStream_t stream),
+	(cuStreamSynchronize((CUstream)(stream ? stream : cudaStreamPerThread))))
 STUB(cudaLaunchKernel, hand_cudaLaunchKernel, (const void *func, dim3 gridDim, dim3 blockDim,
 	void **args, size_t sharedMem, cudaStream_t stream), (func, gridDim, blockDim, args,
 	sharedMem, stream))
@@ -1056,16 +1180,19 @@ STUB(cudaLaunchCooperativeKernel, hand_cudaLaunchCooperativeKernel, (const void 
 STUB(cudaLaunchCooperativeKernel_ptsz, hand_cudaLaunchCooperativeKernel, (const void *func,
 	dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream), (func,
 	gridDim, blockDim, args, sharedMem, stream ? stream : cudaStreamPerThread))
-STUB(cudaLaunchHostFunc, hand_cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn,
-	void *userData), (stream, fn, userData))
-STUB(cudaLaunchHostFunc_ptsz, hand_cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn,
-	void *userData), (stream ? stream : cudaStreamPerThread, fn, userData))
+STUB(cudaLaunchHostFunc, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn, void *userData),
+	(cuLaunchHostFunc((CUstream)stream, (CUhostFn)fn, userData)))
+STUB(cudaLaunchHostFunc_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn,
+	void *userData), (cuLaunchHostFunc((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUhostFn)fn, userData)))
 #if VCUDA_ABI == 13
-STUB(cudaLaunchHostFunc_v2, hand_cudaLaunchHostFunc_v2, (cudaStream_t stream, cudaHostFn_t fn,
-	void *userData, unsigned int syncMode), (stream, fn, userData, syncMode))
-STUB(cudaLaunchHostFunc_v2_ptsz, hand_cudaLaunchHostFunc_v2, (cudaStream_t stream,
-	cudaHostFn_t fn, void *userData, unsigned int syncMode),
-	(stream ? stream : cudaStreamPerThread, fn, userData, syncMode))
+STUB(cudaLaunchHostFunc_v2, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn,
+	void *userData, unsigned int syncMode), (cuLaunchHostFunc_v2((CUstream)stream,
+	(CUhostFn)fn, userData, syncMode)))
+STUB(cudaLaunchHostFunc_v2_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaHostFn_t fn,
+	void *userData, unsigned int syncMode),
+	(cuLaunchHostFunc_v2((CUstream)(stream ? stream : cudaStreamPerThread), (CUhostFn)fn,
+	userData, syncMode)))
 #endif
 #if VCUDA_ABI == 12
 STUB(cudaMemPrefetchAsync, hand_cudaMemPrefetchAsync, (const void *devPtr, size_t count,
@@ -1147,53 +1274,63 @@ STUB(cudaGraphInstantiateWithParams_ptsz, hand_cudaGraphInstantiateWithParams,
 	(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 	cudaGraphInstantiateParams *instantiateParams), (pGraphExec, graph, instantiateParams,
 	cudaStreamPerThread))
-STUB(cudaGraphUpload, hand_cudaGraphUpload, (cudaGraphExec_t graphExec, cudaStream_t stream),
-	(graphExec, stream))
-STUB(cudaGraphUpload_ptsz, hand_cudaGraphUpload, (cudaGraphExec_t graphExec,
-	cudaStream_t stream), (graphExec, stream ? stream : cudaStreamPerThread))
-STUB(cudaGraphLaunch, hand_cudaGraphLaunch, (cudaGraphExec_t graphExec, cudaStream_t stream),
-	(graphExec, stream))
-STUB(cudaGraphLaunch_ptsz, hand_cudaGraphLaunch, (cudaGraphExec_t graphExec,
-	cudaStream_t stream), (graphExec, stream ? stream : cudaStreamPerThread))
-STUB(cudaStreamBeginCapture, hand_cudaStreamBeginCapture, (cudaStream_t stream,
-	enum cudaStreamCaptureMode mode), (stream, mode))
-STUB(cudaStreamBeginCapture_ptsz, hand_cudaStreamBeginCapture, (cudaStream_t stream,
-	enum cudaStreamCaptureMode mode), (stream ? stream : cudaStreamPerThread, mode))
-STUB(cudaStreamBeginCaptureToGraph, hand_cudaStreamBeginCaptureToGraph, (cudaStream_t stream,
+STUB(cudaGraphUpload, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
+	(cuGraphUpload((CUgraphExec)graphExec, (CUstream)stream)))
+STUB(cudaGraphUpload_ptsz, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
+	(cuGraphUpload((CUgraphExec)graphExec,
+	(CUstream)(stream ? stream : cudaStreamPerThread))))
+STUB(cudaGraphLaunch, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
+	(cuGraphLaunch((CUgraphExec)graphExec, (CUstream)stream)))
+STUB(cudaGraphLaunch_ptsz, RUNTIME_DRIVER, (cudaGraphExec_t graphExec, cudaStream_t stream),
+	(cuGraphLaunch((CUgraphExec)graphExec,
+	(CUstream)(stream ? stream : cudaStreamPerThread))))
+STUB(cudaStreamBeginCapture, RUNTIME_DRIVER, (cudaStream_t stream,
+	enum cudaStreamCaptureMode mode), (cuStreamBeginCapture_v2((CUstream)stream,
+	(CUstreamCaptureMode)mode)))
+STUB(cudaStreamBeginCapture_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
+	enum cudaStreamCaptureMode mode),
+	(cuStreamBeginCapture_v2((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUstreamCaptureMode)mode)))
+STUB(cudaStreamBeginCaptureToGraph, RUNTIME_DRIVER, (cudaStream_t stream, cudaGraph_t graph,
+	const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, enum cudaStreamCaptureMode mode),
+	(cuStreamBeginCaptureToGraph((CUstream)stream, (CUgraph)graph,
+	(const CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData,
+	numDependencies, (CUstreamCaptureMode)mode)))
+STUB(cudaStreamBeginCaptureToGraph_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 	const cudaGraphEdgeData *dependencyData, size_t numDependencies,
-	enum cudaStreamCaptureMode mode), (stream, graph, dependencies, dependencyData,
-	numDependencies, mode))
-STUB(cudaStreamBeginCaptureToGraph_ptsz, hand_cudaStreamBeginCaptureToGraph,
-	(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-	const cudaGraphEdgeData *dependencyData, size_t numDependencies,
-	enum cudaStreamCaptureMode mode), (stream ? stream : cudaStreamPerThread, graph,
-	dependencies, dependencyData, numDependencies, mode))
-STUB(cudaStreamEndCapture, hand_cudaStreamEndCapture, (cudaStream_t stream,
-	cudaGraph_t *pGraph), (stream, pGraph))
-STUB(cudaStreamEndCapture_ptsz, hand_cudaStreamEndCapture, (cudaStream_t stream,
-	cudaGraph_t *pGraph), (stream ? stream : cudaStreamPerThread, pGraph))
+	enum cudaStreamCaptureMode mode),
+	(cuStreamBeginCaptureToGraph((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUgraph)graph, (const CUgraphNode *)dependencies,
+	(const CUgraphEdgeData *)dependencyData, numDependencies, (CUstreamCaptureMode)mode)))
+STUB(cudaStreamEndCapture, RUNTIME_DRIVER, (cudaStream_t stream, cudaGraph_t *pGraph),
+	(cuStreamEndCapture((CUstream)stream, (CUgraph *)pGraph)))
+STUB(cudaStreamEndCapture_ptsz, RUNTIME_DRIVER, (cudaStream_t stream, cudaGraph_t *pGraph),
+	(cuStreamEndCapture((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUgraph *)pGraph)))
 STUB(cudaStreamIsCapturing, hand_cudaStreamIsCapturing, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *pCaptureStatus), (stream, pCaptureStatus))
 STUB(cudaStreamIsCapturing_ptsz, hand_cudaStreamIsCapturing, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *pCaptureStatus), (stream ? stream : cudaStreamPerThread,
 	pCaptureStatus))
 #if VCUDA_ABI == 12
-STUB(cudaStreamGetCaptureInfo, hand_cudaStreamGetCaptureInfo, (cudaStream_t stream,
+STUB(cudaStreamGetCaptureInfo, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out), (stream,
-	captureStatus_out, id_out))
-STUB(cudaStreamGetCaptureInfo_ptsz, hand_cudaStreamGetCaptureInfo, (cudaStream_t stream,
+	captureStatus_out, id_out, NULL, NULL, NULL, NULL))
+STUB(cudaStreamGetCaptureInfo_ptsz, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out),
-	(stream ? stream : cudaStreamPerThread, captureStatus_out, id_out))
+	(stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, NULL, NULL, NULL,
+	NULL))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaStreamGetCaptureInfo, hand_cudaStreamGetCaptureInfo, (cudaStream_t stream,
+STUB(cudaStreamGetCaptureInfo, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out), (stream,
 	captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
 	numDependencies_out))
-STUB(cudaStreamGetCaptureInfo_ptsz, hand_cudaStreamGetCaptureInfo, (cudaStream_t stream,
+STUB(cudaStreamGetCaptureInfo_ptsz, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out),
@@ -1201,74 +1338,83 @@ STUB(cudaStreamGetCaptureInfo_ptsz, hand_cudaStreamGetCaptureInfo, (cudaStream_t
 	dependencies_out, edgeData_out, numDependencies_out))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaStreamGetCaptureInfo_v2, hand_cudaStreamGetCaptureInfo_v2, (cudaStream_t stream,
+STUB(cudaStreamGetCaptureInfo_v2, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	size_t *numDependencies_out), (stream, captureStatus_out, id_out, graph_out,
-	dependencies_out, numDependencies_out))
-STUB(cudaStreamGetCaptureInfo_v2_ptsz, hand_cudaStreamGetCaptureInfo_v2, (cudaStream_t stream,
+	dependencies_out, NULL, numDependencies_out))
+STUB(cudaStreamGetCaptureInfo_v2_ptsz, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	size_t *numDependencies_out), (stream ? stream : cudaStreamPerThread, captureStatus_out,
-	id_out, graph_out, dependencies_out, numDependencies_out))
-STUB(cudaStreamGetCaptureInfo_v3, hand_cudaStreamGetCaptureInfo_v3, (cudaStream_t stream,
+	id_out, graph_out, dependencies_out, NULL, numDependencies_out))
+STUB(cudaStreamGetCaptureInfo_v3, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out), (stream,
 	captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
 	numDependencies_out))
-STUB(cudaStreamGetCaptureInfo_v3_ptsz, hand_cudaStreamGetCaptureInfo_v3, (cudaStream_t stream,
+STUB(cudaStreamGetCaptureInfo_v3_ptsz, runtime_capture_info, (cudaStream_t stream,
 	enum cudaStreamCaptureStatus *captureStatus_out, unsigned long long *id_out,
 	cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out,
 	const cudaGraphEdgeData **edgeData_out, size_t *numDependencies_out),
 	(stream ? stream : cudaStreamPerThread, captureStatus_out, id_out, graph_out,
 	dependencies_out, edgeData_out, numDependencies_out))
-STUB(cudaStreamUpdateCaptureDependencies, hand_cudaStreamUpdateCaptureDependencies,
-	(cudaStream_t stream, cudaGraphNode_t *dependencies, size_t numDependencies,
-	unsigned int flags), (stream, dependencies, numDependencies, flags))
-STUB(cudaStreamUpdateCaptureDependencies_ptsz, hand_cudaStreamUpdateCaptureDependencies,
-	(cudaStream_t stream, cudaGraphNode_t *dependencies, size_t numDependencies,
-	unsigned int flags), (stream ? stream : cudaStreamPerThread, dependencies,
-	numDependencies, flags))
+STUB(cudaStreamUpdateCaptureDependencies, RUNTIME_DRIVER, (cudaStream_t stream,
+	cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags),
+	(cuStreamUpdateCaptureDependencies_v2((CUstream)stream, (CUgraphNode *)dependencies,
+	NULL, numDependencies, flags)))
+STUB(cudaStreamUpdateCaptureDependencies_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
+	cudaGraphNode_t *dependencies, size_t numDependencies, unsigned int flags),
+	(cuStreamUpdateCaptureDependencies_v2((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUgraphNode *)dependencies, NULL, numDependencies, flags)))
 #endif
 #if VCUDA_ABI == 13
-STUB(cudaStreamUpdateCaptureDependencies, hand_cudaStreamUpdateCaptureDependencies,
-	(cudaStream_t stream, cudaGraphNode_t *dependencies,
-	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags),
-	(stream, dependencies, dependencyData, numDependencies, flags))
-STUB(cudaStreamUpdateCaptureDependencies_ptsz, hand_cudaStreamUpdateCaptureDependencies,
-	(cudaStream_t stream, cudaGraphNode_t *dependencies,
-	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags),
-	(stream ? stream : cudaStreamPerThread, dependencies, dependencyData, numDependencies,
-	flags))
+STUB(cudaStreamUpdateCaptureDependencies, RUNTIME_DRIVER, (cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags),
+	(cuStreamUpdateCaptureDependencies_v2((CUstream)stream, (CUgraphNode *)dependencies,
+	(const CUgraphEdgeData *)dependencyData, numDependencies, flags)))
+STUB(cudaStreamUpdateCaptureDependencies_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags),
+	(cuStreamUpdateCaptureDependencies_v2((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData, numDependencies,
+	flags)))
 #endif
 #if VCUDA_ABI == 12
-STUB(cudaStreamUpdateCaptureDependencies_v2, hand_cudaStreamUpdateCaptureDependencies_v2,
-	(cudaStream_t stream, cudaGraphNode_t *dependencies,
-	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags),
-	(stream, dependencies, dependencyData, numDependencies, flags))
-STUB(cudaStreamUpdateCaptureDependencies_v2_ptsz, hand_cudaStreamUpdateCaptureDependencies_v2,
-	(cudaStream_t stream, cudaGraphNode_t *dependencies,
-	const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags),
-	(stream ? stream : cudaStreamPerThread, dependencies, dependencyData, numDependencies,
-	flags))
+STUB(cudaStreamUpdateCaptureDependencies_v2, RUNTIME_DRIVER, (cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags),
+	(cuStreamUpdateCaptureDependencies_v2((CUstream)stream, (CUgraphNode *)dependencies,
+	(const CUgraphEdgeData *)dependencyData, numDependencies, flags)))
+STUB(cudaStreamUpdateCaptureDependencies_v2_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
+	cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData,
+	size_t numDependencies, unsigned int flags),
+	(cuStreamUpdateCaptureDependencies_v2((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUgraphNode *)dependencies, (const CUgraphEdgeData *)dependencyData, numDependencies,
+	flags)))
 #endif
-STUB(cudaStreamCopyAttributes, hand_cudaStreamCopyAttributes, (cudaStream_t dstStream,
-	cudaStream_t srcStream), (dstStream, srcStream))
-STUB(cudaStreamCopyAttributes_ptsz, hand_cudaStreamCopyAttributes, (cudaStream_t dstStream,
-	cudaStream_t srcStream), (dstStream ? dstStream : cudaStreamPerThread,
-	srcStream ? srcStream : cudaStreamPerThread))
-STUB(cudaStreamGetAttribute, hand_cudaStreamGetAttribute, (cudaStream_t stream,
-	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value), (stream, attr, value))
-STUB(cudaStreamGetAttribute_ptsz, hand_cudaStreamGetAttribute, (cudaStream_t stream,
+STUB(cudaStreamCopyAttributes, RUNTIME_DRIVER, (cudaStream_t dstStream, cudaStream_t srcStream),
+	(cuStreamCopyAttributes((CUstream)dstStream, (CUstream)srcStream)))
+STUB(cudaStreamCopyAttributes_ptsz, RUNTIME_DRIVER, (cudaStream_t dstStream,
+	cudaStream_t srcStream),
+	(cuStreamCopyAttributes((CUstream)(dstStream ? dstStream : cudaStreamPerThread),
+	(CUstream)(srcStream ? srcStream : cudaStreamPerThread))))
+STUB(cudaStreamGetAttribute, RUNTIME_DRIVER, (cudaStream_t stream, cudaLaunchAttributeID attr,
+	cudaLaunchAttributeValue *value), (cuStreamGetAttribute((CUstream)stream,
+	(CUstreamAttrID)attr, (CUstreamAttrValue *)value)))
+STUB(cudaStreamGetAttribute_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value),
-	(stream ? stream : cudaStreamPerThread, attr, value))
-STUB(cudaStreamSetAttribute, hand_cudaStreamSetAttribute, (cudaStream_t stream,
-	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param), (stream, attr,
-	param))
-STUB(cudaStreamSetAttribute_ptsz, hand_cudaStreamSetAttribute, (cudaStream_t stream,
+	(cuStreamGetAttribute((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUstreamAttrID)attr, (CUstreamAttrValue *)value)))
+STUB(cudaStreamSetAttribute, RUNTIME_DRIVER, (cudaStream_t stream, cudaLaunchAttributeID attr,
+	const cudaLaunchAttributeValue *param), (cuStreamSetAttribute((CUstream)stream,
+	(CUstreamAttrID)attr, (const CUstreamAttrValue *)param)))
+STUB(cudaStreamSetAttribute_ptsz, RUNTIME_DRIVER, (cudaStream_t stream,
 	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *param),
-	(stream ? stream : cudaStreamPerThread, attr, param))
+	(cuStreamSetAttribute((CUstream)(stream ? stream : cudaStreamPerThread),
+	(CUstreamAttrID)attr, (const CUstreamAttrValue *)param)))
 STUB(cudaMallocAsync, hand_cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t hStream),
 	(devPtr, size, hStream))
 STUB(cudaMallocAsync_ptsz, hand_cudaMallocAsync, (void **devPtr, size_t size,
@@ -1282,19 +1428,18 @@ STUB(cudaMallocFromPoolAsync, hand_cudaMallocFromPoolAsync, (void **ptr, size_t 
 STUB(cudaMallocFromPoolAsync_ptsz, hand_cudaMallocFromPoolAsync, (void **ptr, size_t size,
 	cudaMemPool_t memPool, cudaStream_t stream), (ptr, size, memPool,
 	stream ? stream : cudaStreamPerThread))
-STUB(cudaGetDriverEntryPoint, hand_cudaGetDriverEntryPoint, (const char *symbol, void **funcPtr,
+STUB(cudaGetDriverEntryPoint, runtime_entry_point, (const char *symbol, void **funcPtr,
 	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), (symbol,
-	funcPtr, flags, driverStatus, cudaStreamLegacy))
-STUB(cudaGetDriverEntryPoint_ptsz, hand_cudaGetDriverEntryPoint, (const char *symbol,
-	void **funcPtr, unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *driverStatus), (symbol, funcPtr, flags,
-	driverStatus, cudaStreamPerThread))
-STUB(cudaGetDriverEntryPointByVersion, hand_cudaGetDriverEntryPointByVersion,
-	(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
+	funcPtr, CUDART_VERSION, flags, driverStatus, cudaStreamLegacy))
+STUB(cudaGetDriverEntryPoint_ptsz, runtime_entry_point, (const char *symbol, void **funcPtr,
+	unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), (symbol,
+	funcPtr, CUDART_VERSION, flags, driverStatus, cudaStreamPerThread))
+STUB(cudaGetDriverEntryPointByVersion, runtime_entry_point, (const char *symbol, void **funcPtr,
+	unsigned int cudaVersion, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *driverStatus), (symbol, funcPtr, cudaVersion,
 	flags, driverStatus, cudaStreamLegacy))
-STUB(cudaGetDriverEntryPointByVersion_ptsz, hand_cudaGetDriverEntryPointByVersion,
-	(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
+STUB(cudaGetDriverEntryPointByVersion_ptsz, runtime_entry_point, (const char *symbol,
+	void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *driverStatus), (symbol, funcPtr, cudaVersion,
 	flags, driverStatus, cudaStreamPerThread))
 ANSWERS(cudaGLMapBufferObject, cudaErrorInvalidResourceHandle)
@@ -1310,8 +1455,8 @@ ANSWERS(cudaEGLStreamProducerDisconnect, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaEGLStreamProducerPresentFrame, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaEGLStreamProducerReturnFrame, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphicsResourceGetMappedEglFrame, cudaErrorInvalidResourceHandle)
-STUB(cudaProfilerStart, hand_cudaProfilerStart, (void), ())
-STUB(cudaProfilerStop, hand_cudaProfilerStop, (void), ())
+STUB(cudaProfilerStart, runtime_enter, (void), ())
+STUB(cudaProfilerStop, runtime_enter, (void), ())
 
 #define WHY "internal to NVIDIA's tools, and not documented"
 #if VCUDA_ABI == 13

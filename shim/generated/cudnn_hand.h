@@ -21,7 +21,6 @@ cudnnStatus_t hand_cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t *r
 cudnnStatus_t hand_cudnnGetProperty(libraryPropertyType type, int *value);
 cudnnStatus_t hand_cudnnSetCallback(unsigned mask, void *udata, cudnnCallback_t fptr);
 cudnnStatus_t hand_cudnnGetCallback(unsigned *mask, void **udata, cudnnCallback_t *fptr);
-cudnnStatus_t hand_cudnnGraphVersionCheck(void);
 cudnnStatus_t hand_cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t descriptorType,
 		cudnnBackendDescriptor_t *descriptor);
 cudnnStatus_t hand_cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor);
@@ -40,7 +39,6 @@ cudnnStatus_t hand_cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
 		size_t *workspaceSizeInBytes);
 cudnnStatus_t hand_cudnnBackendExecute(cudnnHandle_t handle,
 		cudnnBackendDescriptor_t executionPlan, cudnnBackendDescriptor_t variantPack);
-cudnnStatus_t hand_cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *tensorDesc);
 cudnnStatus_t hand_cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc,
 		cudnnTensorFormat_t format, cudnnDataType_t dataType, int n, int c, int h,
 		int w);
@@ -50,8 +48,6 @@ cudnnStatus_t hand_cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDe
 cudnnStatus_t hand_cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc,
 		cudnnDataType_t *dataType, int *n, int *c, int *h, int *w, int *nStride,
 		int *cStride, int *hStride, int *wStride);
-cudnnStatus_t hand_cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc,
-		cudnnDataType_t dataType, int nbDims, const int dimA[], const int strideA[]);
 cudnnStatus_t hand_cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc,
 		cudnnTensorFormat_t format, cudnnDataType_t dataType, int nbDims,
 		const int dimA[]);
@@ -60,9 +56,6 @@ cudnnStatus_t hand_cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tens
 		int strideA[]);
 cudnnStatus_t hand_cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensorDesc,
 		size_t *size);
-cudnnStatus_t hand_cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc);
-cudnnStatus_t hand_cudnnCreateTensorTransformDescriptor(
-		cudnnTensorTransformDescriptor_t *transformDesc);
 cudnnStatus_t hand_cudnnSetTensorTransformDescriptor(
 		cudnnTensorTransformDescriptor_t transformDesc, const uint32_t nbDims,
 		const cudnnTensorFormat_t destFormat, const int32_t padBeforeA[],
@@ -72,18 +65,12 @@ cudnnStatus_t hand_cudnnGetTensorTransformDescriptor(
 		cudnnTensorTransformDescriptor_t transformDesc, uint32_t nbDimsRequested,
 		cudnnTensorFormat_t *destFormat, int32_t padBeforeA[], int32_t padAfterA[],
 		uint32_t foldA[], cudnnFoldingDirection_t *direction);
-cudnnStatus_t hand_cudnnDestroyTensorTransformDescriptor(
-		cudnnTensorTransformDescriptor_t transformDesc);
-cudnnStatus_t hand_cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t *opTensorDesc);
 cudnnStatus_t hand_cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc,
 		cudnnOpTensorOp_t opTensorOp, cudnnDataType_t opTensorCompType,
 		cudnnNanPropagation_t opTensorNanOpt);
 cudnnStatus_t hand_cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t opTensorDesc,
 		cudnnOpTensorOp_t *opTensorOp, cudnnDataType_t *opTensorCompType,
 		cudnnNanPropagation_t *opTensorNanOpt);
-cudnnStatus_t hand_cudnnDestroyOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc);
-cudnnStatus_t hand_cudnnCreateReduceTensorDescriptor(
-		cudnnReduceTensorDescriptor_t *reduceTensorDesc);
 cudnnStatus_t hand_cudnnSetReduceTensorDescriptor(
 		cudnnReduceTensorDescriptor_t reduceTensorDesc,
 		cudnnReduceTensorOp_t reduceTensorOp, cudnnDataType_t reduceTensorCompType,
@@ -96,9 +83,6 @@ cudnnStatus_t hand_cudnnGetReduceTensorDescriptor(
 		cudnnNanPropagation_t *reduceTensorNanOpt,
 		cudnnReduceTensorIndices_t *reduceTensorIndices,
 		cudnnIndicesType_t *reduceTensorIndicesType);
-cudnnStatus_t hand_cudnnDestroyReduceTensorDescriptor(
-		cudnnReduceTensorDescriptor_t reduceTensorDesc);
-cudnnStatus_t hand_cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *filterDesc);
 cudnnStatus_t hand_cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc,
 		cudnnDataType_t dataType, cudnnTensorFormat_t format, int k, int c, int h,
 		int w);
@@ -113,8 +97,6 @@ cudnnStatus_t hand_cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filt
 		int *nbDims, int filterDimA[]);
 cudnnStatus_t hand_cudnnGetFilterSizeInBytes(const cudnnFilterDescriptor_t filterDesc,
 		size_t *size);
-cudnnStatus_t hand_cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filterDesc);
-cudnnStatus_t hand_cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t *poolingDesc);
 cudnnStatus_t hand_cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t poolingDesc,
 		cudnnPoolingMode_t mode, cudnnNanPropagation_t maxpoolingNanOpt,
 		int windowHeight, int windowWidth, int verticalPadding, int horizontalPadding,
@@ -135,8 +117,6 @@ cudnnStatus_t hand_cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescripto
 		int outputTensorDimA[]);
 cudnnStatus_t hand_cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
 		const cudnnTensorDescriptor_t inputTensorDesc, int *n, int *c, int *h, int *w);
-cudnnStatus_t hand_cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t poolingDesc);
-cudnnStatus_t hand_cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t *activationDesc);
 cudnnStatus_t hand_cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activationDesc,
 		cudnnActivationMode_t mode, cudnnNanPropagation_t reluNanOpt, double coef);
 cudnnStatus_t hand_cudnnGetActivationDescriptor(
@@ -146,41 +126,26 @@ cudnnStatus_t hand_cudnnSetActivationDescriptorSwishBeta(
 		cudnnActivationDescriptor_t activationDesc, double swish_beta);
 cudnnStatus_t hand_cudnnGetActivationDescriptorSwishBeta(
 		cudnnActivationDescriptor_t activationDesc, double *swish_beta);
-cudnnStatus_t hand_cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activationDesc);
-cudnnStatus_t hand_cudnnCreateLRNDescriptor(cudnnLRNDescriptor_t *normDesc);
 cudnnStatus_t hand_cudnnSetLRNDescriptor(cudnnLRNDescriptor_t normDesc, unsigned lrnN,
 		double lrnAlpha, double lrnBeta, double lrnK);
 cudnnStatus_t hand_cudnnGetLRNDescriptor(cudnnLRNDescriptor_t normDesc, unsigned *lrnN,
 		double *lrnAlpha, double *lrnBeta, double *lrnK);
-cudnnStatus_t hand_cudnnDestroyLRNDescriptor(cudnnLRNDescriptor_t lrnDesc);
 cudnnStatus_t hand_cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDesc,
 		const cudnnTensorDescriptor_t xDesc, cudnnBatchNormMode_t mode);
 cudnnStatus_t hand_cudnnDeriveNormTensorDescriptor(
 		cudnnTensorDescriptor_t derivedNormScaleBiasDesc,
 		cudnnTensorDescriptor_t derivedNormMeanVarDesc,
 		const cudnnTensorDescriptor_t xDesc, cudnnNormMode_t mode, int groupCnt);
-cudnnStatus_t hand_cudnnCreateSpatialTransformerDescriptor(
-		cudnnSpatialTransformerDescriptor_t *stDesc);
 cudnnStatus_t hand_cudnnSetSpatialTransformerNdDescriptor(
 		cudnnSpatialTransformerDescriptor_t stDesc, cudnnSamplerType_t samplerType,
 		cudnnDataType_t dataType, const int nbDims, const int dimA[]);
-cudnnStatus_t hand_cudnnDestroySpatialTransformerDescriptor(
-		cudnnSpatialTransformerDescriptor_t stDesc);
-cudnnStatus_t hand_cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t *dropoutDesc);
-cudnnStatus_t hand_cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc);
 cudnnStatus_t hand_cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t xdesc,
 		size_t *sizeInBytes);
 cudnnStatus_t hand_cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc,
 		cudnnHandle_t handle, float dropout, void *states, size_t stateSizeInBytes,
 		unsigned long long seed);
-cudnnStatus_t hand_cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc,
-		cudnnHandle_t handle, float dropout, void *states, size_t stateSizeInBytes,
-		unsigned long long seed);
 cudnnStatus_t hand_cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropoutDesc,
 		cudnnHandle_t handle, float *dropout, void **states, unsigned long long *seed);
-cudnnStatus_t hand_cudnnOpsVersionCheck(void);
-cudnnStatus_t hand_cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *rnnDesc);
-cudnnStatus_t hand_cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t rnnDesc);
 cudnnStatus_t hand_cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo,
 		cudnnRNNMode_t cellMode, cudnnRNNBiasMode_t biasMode,
 		cudnnDirectionMode_t dirMode, cudnnRNNInputMode_t inputMode,
@@ -195,21 +160,15 @@ cudnnStatus_t hand_cudnnGetRNNDescriptor_v8(cudnnRNNDescriptor_t rnnDesc, cudnnR
 		cudnnDropoutDescriptor_t *dropoutDesc, uint32_t *auxFlags);
 cudnnStatus_t hand_cudnnRNNSetClip_v8(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode,
 		cudnnNanPropagation_t clipNanOpt, double lclip, double rclip);
-cudnnStatus_t hand_cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode,
-		double lclip, double rclip);
 cudnnStatus_t hand_cudnnRNNGetClip_v8(cudnnRNNDescriptor_t rnnDesc,
 		cudnnRNNClipMode_t *clipMode, cudnnNanPropagation_t *clipNanOpt, double *lclip,
 		double *rclip);
-cudnnStatus_t hand_cudnnRNNGetClip_v9(cudnnRNNDescriptor_t rnnDesc,
-		cudnnRNNClipMode_t *clipMode, double *lclip, double *rclip);
 cudnnStatus_t hand_cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 		int miniBatch);
 cudnnStatus_t hand_cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 		int32_t pseudoLayer, size_t weightSpaceSize, const void *weightSpace,
 		int32_t linLayerID, cudnnTensorDescriptor_t mDesc, void **mAddr,
 		cudnnTensorDescriptor_t bDesc, void **bAddr);
-cudnnStatus_t hand_cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *rnnDataDesc);
-cudnnStatus_t hand_cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc);
 cudnnStatus_t hand_cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDesc,
 		cudnnDataType_t dataType, cudnnRNNDataLayout_t layout, int maxSeqLength,
 		int batchSize, int vectorSize, const int seqLengthArray[], void *paddingFill);
@@ -217,8 +176,6 @@ cudnnStatus_t hand_cudnnGetRNNDataDescriptor(cudnnRNNDataDescriptor_t rnnDataDes
 		cudnnDataType_t *dataType, cudnnRNNDataLayout_t *layout, int *maxSeqLength,
 		int *batchSize, int *vectorSize, int arrayLengthRequested, int seqLengthArray[],
 		void *paddingFill);
-cudnnStatus_t hand_cudnnCreateSeqDataDescriptor(cudnnSeqDataDescriptor_t *seqDataDesc);
-cudnnStatus_t hand_cudnnDestroySeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc);
 cudnnStatus_t hand_cudnnSetSeqDataDescriptor(cudnnSeqDataDescriptor_t seqDataDesc,
 		cudnnDataType_t dataType, int nbDims, const int dimA[],
 		const cudnnSeqDataAxis_t axes[], size_t seqLengthArraySize,
@@ -227,8 +184,6 @@ cudnnStatus_t hand_cudnnGetSeqDataDescriptor(const cudnnSeqDataDescriptor_t seqD
 		cudnnDataType_t *dataType, int *nbDims, int nbDimsRequested, int dimA[],
 		cudnnSeqDataAxis_t axes[], size_t *seqLengthArraySize,
 		size_t seqLengthSizeRequested, int seqLengthArray[], void *paddingFill);
-cudnnStatus_t hand_cudnnCreateAttnDescriptor(cudnnAttnDescriptor_t *attnDesc);
-cudnnStatus_t hand_cudnnDestroyAttnDescriptor(cudnnAttnDescriptor_t attnDesc);
 cudnnStatus_t hand_cudnnSetAttnDescriptor(cudnnAttnDescriptor_t attnDesc, unsigned attnMode,
 		int nHeads, double smScaler, cudnnDataType_t dataType,
 		cudnnDataType_t computePrec, cudnnMathType_t mathType,
@@ -250,45 +205,6 @@ cudnnStatus_t hand_cudnnGetMultiHeadAttnWeights(cudnnHandle_t handle,
 		const cudnnAttnDescriptor_t attnDesc, cudnnMultiHeadAttnWeightKind_t wKind,
 		size_t weightSizeInBytes, const void *weights, cudnnTensorDescriptor_t wDesc,
 		void **wAddr);
-cudnnStatus_t hand_cudnnAdvVersionCheck(void);
-cudnnStatus_t hand_cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t *ctcLossDesc);
-cudnnStatus_t hand_cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t compType);
-cudnnStatus_t hand_cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t compType, cudnnLossNormalizationMode_t normMode,
-		cudnnNanPropagation_t gradMode);
-cudnnStatus_t hand_cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t compType, cudnnLossNormalizationMode_t normMode,
-		cudnnNanPropagation_t gradMode, int maxLabelLength);
-cudnnStatus_t hand_cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t compType, cudnnLossNormalizationMode_t normMode,
-		cudnnCTCGradMode_t ctcGradMode, int maxLabelLength);
-cudnnStatus_t hand_cudnnGetCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t *compType);
-cudnnStatus_t hand_cudnnGetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t *compType, cudnnLossNormalizationMode_t *normMode,
-		cudnnNanPropagation_t *gradMode);
-cudnnStatus_t hand_cudnnGetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t *compType, cudnnLossNormalizationMode_t *normMode,
-		cudnnNanPropagation_t *gradMode, int *maxLabelLength);
-cudnnStatus_t hand_cudnnGetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t ctcLossDesc,
-		cudnnDataType_t *compType, cudnnLossNormalizationMode_t *normMode,
-		cudnnCTCGradMode_t *ctcGradMode, int *maxLabelLength);
-cudnnStatus_t hand_cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t ctcLossDesc);
-cudnnStatus_t hand_cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *convDesc);
-cudnnStatus_t hand_cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convDesc);
-cudnnStatus_t hand_cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc,
-		cudnnMathType_t mathType);
-cudnnStatus_t hand_cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc,
-		cudnnMathType_t *mathType);
-cudnnStatus_t hand_cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc,
-		int groupCount);
-cudnnStatus_t hand_cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc,
-		int *groupCount);
-cudnnStatus_t hand_cudnnSetConvolutionReorderType(cudnnConvolutionDescriptor_t convDesc,
-		cudnnReorderType_t reorderType);
-cudnnStatus_t hand_cudnnGetConvolutionReorderType(cudnnConvolutionDescriptor_t convDesc,
-		cudnnReorderType_t *reorderType);
 cudnnStatus_t hand_cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convDesc,
 		int pad_h, int pad_w, int u, int v, int dilation_h, int dilation_w,
 		cudnnConvolutionMode_t mode, cudnnDataType_t computeType);
@@ -310,7 +226,6 @@ cudnnStatus_t hand_cudnnGetConvolutionNdForwardOutputDim(
 		const cudnnConvolutionDescriptor_t convDesc,
 		const cudnnTensorDescriptor_t inputTensorDesc,
 		const cudnnFilterDescriptor_t filterDesc, int nbDims, int tensorOuputDimA[]);
-cudnnStatus_t hand_cudnnCnnVersionCheck(void);
 cudnnStatus_t hand_cudnnCreateFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t *constPack,
 		cudnnFusedOps_t ops);
 cudnnStatus_t hand_cudnnDestroyFusedOpsConstParamPack(cudnnFusedOpsConstParamPack_t constPack);
@@ -336,15 +251,12 @@ cudnnStatus_t hand_cudnnMakeFusedOpsPlan(cudnnHandle_t handle, cudnnFusedOpsPlan
 		const cudnnFusedOpsConstParamPack_t constPack, size_t *workspaceSizeInBytes);
 cudnnStatus_t hand_cudnnFusedOpsExecute(cudnnHandle_t handle, const cudnnFusedOpsPlan_t plan,
 		cudnnFusedOpsVariantParamPack_t varPack);
-cudnnStatus_t hand_cudnnSubquadraticOpsVersionCheck(void);
-cudnnStatus_t hand_cudnnCreateAlgorithmDescriptor(cudnnAlgorithmDescriptor_t *algoDesc);
 cudnnStatus_t hand_cudnnSetAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc,
 		cudnnAlgorithm_t algorithm);
 cudnnStatus_t hand_cudnnGetAlgorithmDescriptor(const cudnnAlgorithmDescriptor_t algoDesc,
 		cudnnAlgorithm_t *algorithm);
 cudnnStatus_t hand_cudnnCopyAlgorithmDescriptor(const cudnnAlgorithmDescriptor_t src,
 		cudnnAlgorithmDescriptor_t dest);
-cudnnStatus_t hand_cudnnDestroyAlgorithmDescriptor(cudnnAlgorithmDescriptor_t algoDesc);
 cudnnStatus_t hand_cudnnCreateAlgorithmPerformance(cudnnAlgorithmPerformance_t *algoPerf,
 		int numberToCreate);
 cudnnStatus_t hand_cudnnSetAlgorithmPerformance(cudnnAlgorithmPerformance_t algoPerf,
@@ -361,8 +273,6 @@ cudnnStatus_t hand_cudnnSaveAlgorithm(cudnnHandle_t handle, cudnnAlgorithmDescri
 		void *algoSpace, size_t algoSpaceSizeInBytes);
 cudnnStatus_t hand_cudnnRestoreAlgorithm(cudnnHandle_t handle, void *algoSpace,
 		size_t algoSpaceSizeInBytes, cudnnAlgorithmDescriptor_t algoDesc);
-cudnnStatus_t hand_cudnnOpsInferVersionCheck(void);
-cudnnStatus_t hand_cudnnOpsTrainVersionCheck(void);
 cudnnStatus_t hand_cudnnSetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 		const int hiddenSize, const int numLayers, cudnnDropoutDescriptor_t dropoutDesc,
 		cudnnRNNInputMode_t inputMode, cudnnDirectionMode_t direction,
@@ -371,14 +281,6 @@ cudnnStatus_t hand_cudnnGetRNNDescriptor_v6(cudnnHandle_t handle, cudnnRNNDescri
 		int *hiddenSize, int *numLayers, cudnnDropoutDescriptor_t *dropoutDesc,
 		cudnnRNNInputMode_t *inputMode, cudnnDirectionMode_t *direction,
 		cudnnRNNMode_t *cellMode, cudnnRNNAlgo_t *algo, cudnnDataType_t *mathPrec);
-cudnnStatus_t hand_cudnnSetRNNMatrixMathType(cudnnRNNDescriptor_t rnnDesc,
-		cudnnMathType_t mType);
-cudnnStatus_t hand_cudnnGetRNNMatrixMathType(cudnnRNNDescriptor_t rnnDesc,
-		cudnnMathType_t *mType);
-cudnnStatus_t hand_cudnnSetRNNBiasMode(cudnnRNNDescriptor_t rnnDesc,
-		cudnnRNNBiasMode_t biasMode);
-cudnnStatus_t hand_cudnnGetRNNBiasMode(cudnnRNNDescriptor_t rnnDesc,
-		cudnnRNNBiasMode_t *biasMode);
 cudnnStatus_t hand_cudnnRNNSetClip(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc,
 		cudnnRNNClipMode_t clipMode, cudnnNanPropagation_t clipNanOpt, double lclip,
 		double rclip);
@@ -392,25 +294,10 @@ cudnnStatus_t hand_cudnnGetRNNProjectionLayers(cudnnHandle_t handle,
 cudnnStatus_t hand_cudnnCreatePersistentRNNPlan(cudnnRNNDescriptor_t rnnDesc,
 		const int minibatch, const cudnnDataType_t dataType,
 		cudnnPersistentRNNPlan_t *plan);
-cudnnStatus_t hand_cudnnDestroyPersistentRNNPlan(cudnnPersistentRNNPlan_t plan);
 cudnnStatus_t hand_cudnnSetPersistentRNNPlan(cudnnRNNDescriptor_t rnnDesc,
 		cudnnPersistentRNNPlan_t plan);
-cudnnStatus_t hand_cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
-		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
-		const void *w, const int linLayerID, cudnnFilterDescriptor_t linLayerMatDesc,
-		void **linLayerMat);
-cudnnStatus_t hand_cudnnGetRNNLinLayerBiasParams(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
-		const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc,
-		const void *w, const int linLayerID, cudnnFilterDescriptor_t linLayerBiasDesc,
-		void **linLayerBias);
-cudnnStatus_t hand_cudnnSetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode);
-cudnnStatus_t hand_cudnnGetRNNPaddingMode(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode);
 cudnnStatus_t hand_cudnnSetRNNAlgorithmDescriptor(cudnnHandle_t handle,
 		cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc);
-cudnnStatus_t hand_cudnnGetRNNForwardInferenceAlgorithmMaxCount(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, int *count);
 cudnnStatus_t hand_cudnnFindRNNForwardInferenceAlgorithmEx(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 		const cudnnTensorDescriptor_t *xDesc, const void *x,
@@ -423,9 +310,6 @@ cudnnStatus_t hand_cudnnFindRNNForwardInferenceAlgorithmEx(cudnnHandle_t handle,
 		const int requestedAlgoCount, int *returnedAlgoCount,
 		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
 		size_t workSpaceSizeInBytes);
-cudnnStatus_t hand_cudnnAdvInferVersionCheck(void);
-cudnnStatus_t hand_cudnnGetRNNForwardTrainingAlgorithmMaxCount(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, int *count);
 cudnnStatus_t hand_cudnnFindRNNForwardTrainingAlgorithmEx(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 		const cudnnTensorDescriptor_t *xDesc, const void *x,
@@ -439,8 +323,6 @@ cudnnStatus_t hand_cudnnFindRNNForwardTrainingAlgorithmEx(cudnnHandle_t handle,
 		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
 		size_t workSpaceSizeInBytes, void *reserveSpace,
 		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t hand_cudnnGetRNNBackwardDataAlgorithmMaxCount(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, int *count);
 cudnnStatus_t hand_cudnnFindRNNBackwardDataAlgorithmEx(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 		const cudnnTensorDescriptor_t *yDesc, const void *y,
@@ -457,8 +339,6 @@ cudnnStatus_t hand_cudnnFindRNNBackwardDataAlgorithmEx(cudnnHandle_t handle,
 		cudnnAlgorithmPerformance_t *perfResults, void *workspace,
 		size_t workSpaceSizeInBytes, void *reserveSpace,
 		size_t reserveSpaceSizeInBytes);
-cudnnStatus_t hand_cudnnGetRNNBackwardWeightsAlgorithmMaxCount(cudnnHandle_t handle,
-		const cudnnRNNDescriptor_t rnnDesc, int *count);
 cudnnStatus_t hand_cudnnFindRNNBackwardWeightsAlgorithmEx(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
 		const cudnnTensorDescriptor_t *xDesc, const void *x,
@@ -468,8 +348,5 @@ cudnnStatus_t hand_cudnnFindRNNBackwardWeightsAlgorithmEx(cudnnHandle_t handle,
 		cudnnAlgorithmPerformance_t *perfResults, const void *workspace,
 		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
 		const void *reserveSpace, size_t reserveSpaceSizeInBytes);
-cudnnStatus_t hand_cudnnAdvTrainVersionCheck(void);
-cudnnStatus_t hand_cudnnCnnInferVersionCheck(void);
-cudnnStatus_t hand_cudnnCnnTrainVersionCheck(void);
 
 #endif

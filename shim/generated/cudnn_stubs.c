@@ -17,6 +17,7 @@
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cudnn/cudnn.h"
+#include "shim/libraries/cudnn/forms.h"
 
 static int missing;
 const struct library_front cudnn_front = {
@@ -91,8 +92,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCallback, hand_cudnnSetCallback, (unsign
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCallback, hand_cudnnGetCallback, (unsigned *mask,
 	void **udata, cudnnCallback_t *fptr), (mask, udata, fptr))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGraphVersionCheck, hand_cudnnGraphVersionCheck, (void),
-	())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGraphVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendCreateDescriptor, hand_cudnnBackendCreateDescriptor,
 	(cudnnBackendDescriptorType_t descriptorType, cudnnBackendDescriptor_t *descriptor),
@@ -124,8 +124,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetExecutionPlanWorkspaceSize,
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnBackendExecute, hand_cudnnBackendExecute,
 	(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
 	cudnnBackendDescriptor_t variantPack), (handle, executionPlan, variantPack))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateTensorDescriptor, hand_cudnnCreateTensorDescriptor,
-	(cudnnTensorDescriptor_t *tensorDesc), (tensorDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateTensorDescriptor, cudnn_descriptor_new,
+	(cudnnTensorDescriptor_t *tensorDesc), ((void **)tensorDesc, CUDNN_KIND_TENSOR))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensor4dDescriptor, hand_cudnnSetTensor4dDescriptor,
 	(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
 	cudnnDataType_t dataType, int n, int c, int h, int w), (tensorDesc, format, dataType, n,
@@ -138,9 +138,10 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensor4dDescriptor, hand_cudnnGetTensor4
 	(const cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t *dataType, int *n, int *c,
 	int *h, int *w, int *nStride, int *cStride, int *hStride, int *wStride), (tensorDesc,
 	dataType, n, c, h, w, nStride, cStride, hStride, wStride))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensorNdDescriptor, hand_cudnnSetTensorNdDescriptor,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensorNdDescriptor, cudnn_tensor_set,
 	(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int nbDims,
-	const int dimA[], const int strideA[]), (tensorDesc, dataType, nbDims, dimA, strideA))
+	const int dimA[], const int strideA[]), (tensorDesc, dataType, CUDNN_BY_STRIDES, nbDims,
+	dimA, strideA))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensorNdDescriptorEx, hand_cudnnSetTensorNdDescriptorEx,
 	(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
 	cudnnDataType_t dataType, int nbDims, const int dimA[]), (tensorDesc, format, dataType,
@@ -151,11 +152,11 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensorNdDescriptor, hand_cudnnGetTensorN
 	nbDimsRequested, dataType, nbDims, dimA, strideA))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensorSizeInBytes, hand_cudnnGetTensorSizeInBytes,
 	(const cudnnTensorDescriptor_t tensorDesc, size_t *size), (tensorDesc, size))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyTensorDescriptor, hand_cudnnDestroyTensorDescriptor,
-	(cudnnTensorDescriptor_t tensorDesc), (tensorDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateTensorTransformDescriptor,
-	hand_cudnnCreateTensorTransformDescriptor,
-	(cudnnTensorTransformDescriptor_t *transformDesc), (transformDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyTensorDescriptor, cudnn_descriptor_free,
+	(cudnnTensorDescriptor_t tensorDesc), (tensorDesc, CUDNN_KIND_TENSOR))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateTensorTransformDescriptor, cudnn_descriptor_new,
+	(cudnnTensorTransformDescriptor_t *transformDesc), ((void **)transformDesc,
+	CUDNN_KIND_TRANSFORM))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetTensorTransformDescriptor,
 	hand_cudnnSetTensorTransformDescriptor, (cudnnTensorTransformDescriptor_t transformDesc,
 	const uint32_t nbDims, const cudnnTensorFormat_t destFormat, const int32_t padBeforeA[],
@@ -167,9 +168,9 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetTensorTransformDescriptor,
 	uint32_t nbDimsRequested, cudnnTensorFormat_t *destFormat, int32_t padBeforeA[],
 	int32_t padAfterA[], uint32_t foldA[], cudnnFoldingDirection_t *direction),
 	(transformDesc, nbDimsRequested, destFormat, padBeforeA, padAfterA, foldA, direction))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyTensorTransformDescriptor,
-	hand_cudnnDestroyTensorTransformDescriptor,
-	(cudnnTensorTransformDescriptor_t transformDesc), (transformDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyTensorTransformDescriptor, cudnn_descriptor_free,
+	(cudnnTensorTransformDescriptor_t transformDesc), (transformDesc,
+	CUDNN_KIND_TRANSFORM))
 
 /* learned 2101 */
 STUB_EXPORT cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha,
@@ -226,9 +227,9 @@ STUB_EXPORT cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha
 	library_put_device(&items, C);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateOpTensorDescriptor,
-	hand_cudnnCreateOpTensorDescriptor, (cudnnOpTensorDescriptor_t *opTensorDesc),
-	(opTensorDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateOpTensorDescriptor, cudnn_descriptor_new,
+	(cudnnOpTensorDescriptor_t *opTensorDesc), ((void **)opTensorDesc,
+	CUDNN_KIND_OP_TENSOR))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetOpTensorDescriptor, hand_cudnnSetOpTensorDescriptor,
 	(cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t opTensorOp,
 	cudnnDataType_t opTensorCompType, cudnnNanPropagation_t opTensorNanOpt), (opTensorDesc,
@@ -237,9 +238,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetOpTensorDescriptor, hand_cudnnGetOpTenso
 	(const cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t *opTensorOp,
 	cudnnDataType_t *opTensorCompType, cudnnNanPropagation_t *opTensorNanOpt),
 	(opTensorDesc, opTensorOp, opTensorCompType, opTensorNanOpt))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyOpTensorDescriptor,
-	hand_cudnnDestroyOpTensorDescriptor, (cudnnOpTensorDescriptor_t opTensorDesc),
-	(opTensorDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyOpTensorDescriptor, cudnn_descriptor_free,
+	(cudnnOpTensorDescriptor_t opTensorDesc), (opTensorDesc, CUDNN_KIND_OP_TENSOR))
 
 /* learned 2104 */
 STUB_EXPORT cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
@@ -264,9 +264,9 @@ STUB_EXPORT cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 	library_put_device(&items, C);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateReduceTensorDescriptor,
-	hand_cudnnCreateReduceTensorDescriptor,
-	(cudnnReduceTensorDescriptor_t *reduceTensorDesc), (reduceTensorDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateReduceTensorDescriptor, cudnn_descriptor_new,
+	(cudnnReduceTensorDescriptor_t *reduceTensorDesc), ((void **)reduceTensorDesc,
+	CUDNN_KIND_REDUCE))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetReduceTensorDescriptor,
 	hand_cudnnSetReduceTensorDescriptor, (cudnnReduceTensorDescriptor_t reduceTensorDesc,
 	cudnnReduceTensorOp_t reduceTensorOp, cudnnDataType_t reduceTensorCompType,
@@ -284,9 +284,9 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetReduceTensorDescriptor,
 	cudnnIndicesType_t *reduceTensorIndicesType), (reduceTensorDesc, reduceTensorOp,
 	reduceTensorCompType, reduceTensorNanOpt, reduceTensorIndices,
 	reduceTensorIndicesType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor,
-	hand_cudnnDestroyReduceTensorDescriptor,
-	(cudnnReduceTensorDescriptor_t reduceTensorDesc), (reduceTensorDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor, cudnn_descriptor_free,
+	(cudnnReduceTensorDescriptor_t reduceTensorDesc), (reduceTensorDesc,
+	CUDNN_KIND_REDUCE))
 
 /* cached */
 #define LIKE_cudnnGetReductionIndicesSize(name) \
@@ -357,8 +357,8 @@ STUB_EXPORT cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
 	library_put_scalar(&items, alpha, cudnn_scale_bytes(yDesc));
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFilterDescriptor, hand_cudnnCreateFilterDescriptor,
-	(cudnnFilterDescriptor_t *filterDesc), (filterDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFilterDescriptor, cudnn_descriptor_new,
+	(cudnnFilterDescriptor_t *filterDesc), ((void **)filterDesc, CUDNN_KIND_FILTER))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetFilter4dDescriptor, hand_cudnnSetFilter4dDescriptor,
 	(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
 	cudnnTensorFormat_t format, int k, int c, int h, int w), (filterDesc, dataType, format,
@@ -397,8 +397,8 @@ STUB_EXPORT cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle,
 	library_put_device(&items, destData);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFilterDescriptor, hand_cudnnDestroyFilterDescriptor,
-	(cudnnFilterDescriptor_t filterDesc), (filterDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFilterDescriptor, cudnn_descriptor_free,
+	(cudnnFilterDescriptor_t filterDesc), (filterDesc, CUDNN_KIND_FILTER))
 
 /* learned 2111 */
 STUB_EXPORT cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
@@ -420,8 +420,8 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
 	library_put_device(&items, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePoolingDescriptor, hand_cudnnCreatePoolingDescriptor,
-	(cudnnPoolingDescriptor_t *poolingDesc), (poolingDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePoolingDescriptor, cudnn_descriptor_new,
+	(cudnnPoolingDescriptor_t *poolingDesc), ((void **)poolingDesc, CUDNN_KIND_POOLING))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPooling2dDescriptor, hand_cudnnSetPooling2dDescriptor,
 	(cudnnPoolingDescriptor_t poolingDesc, cudnnPoolingMode_t mode,
 	cudnnNanPropagation_t maxpoolingNanOpt, int windowHeight, int windowWidth,
@@ -452,9 +452,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetPooling2dForwardOutputDim,
 	hand_cudnnGetPooling2dForwardOutputDim, (const cudnnPoolingDescriptor_t poolingDesc,
 	const cudnnTensorDescriptor_t inputTensorDesc, int *n, int *c, int *h, int *w),
 	(poolingDesc, inputTensorDesc, n, c, h, w))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPoolingDescriptor,
-	hand_cudnnDestroyPoolingDescriptor, (cudnnPoolingDescriptor_t poolingDesc),
-	(poolingDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPoolingDescriptor, cudnn_descriptor_free,
+	(cudnnPoolingDescriptor_t poolingDesc), (poolingDesc, CUDNN_KIND_POOLING))
 
 /* learned 2112 */
 STUB_EXPORT cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
@@ -475,9 +474,9 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
 	library_put_device(&items, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateActivationDescriptor,
-	hand_cudnnCreateActivationDescriptor, (cudnnActivationDescriptor_t *activationDesc),
-	(activationDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateActivationDescriptor, cudnn_descriptor_new,
+	(cudnnActivationDescriptor_t *activationDesc), ((void **)activationDesc,
+	CUDNN_KIND_ACTIVATION))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetActivationDescriptor, hand_cudnnSetActivationDescriptor,
 	(cudnnActivationDescriptor_t activationDesc, cudnnActivationMode_t mode,
 	cudnnNanPropagation_t reluNanOpt, double coef), (activationDesc, mode, reluNanOpt,
@@ -492,9 +491,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetActivationDescriptorSwishBeta,
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetActivationDescriptorSwishBeta,
 	hand_cudnnGetActivationDescriptorSwishBeta, (cudnnActivationDescriptor_t activationDesc,
 	double *swish_beta), (activationDesc, swish_beta))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyActivationDescriptor,
-	hand_cudnnDestroyActivationDescriptor, (cudnnActivationDescriptor_t activationDesc),
-	(activationDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyActivationDescriptor, cudnn_descriptor_free,
+	(cudnnActivationDescriptor_t activationDesc), (activationDesc, CUDNN_KIND_ACTIVATION))
 
 /* learned 2113 */
 STUB_EXPORT cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle,
@@ -515,16 +513,16 @@ STUB_EXPORT cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle,
 	library_put_device(&items, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateLRNDescriptor, hand_cudnnCreateLRNDescriptor,
-	(cudnnLRNDescriptor_t *normDesc), (normDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateLRNDescriptor, cudnn_descriptor_new,
+	(cudnnLRNDescriptor_t *normDesc), ((void **)normDesc, CUDNN_KIND_LRN))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetLRNDescriptor, hand_cudnnSetLRNDescriptor,
 	(cudnnLRNDescriptor_t normDesc, unsigned lrnN, double lrnAlpha, double lrnBeta,
 	double lrnK), (normDesc, lrnN, lrnAlpha, lrnBeta, lrnK))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetLRNDescriptor, hand_cudnnGetLRNDescriptor,
 	(cudnnLRNDescriptor_t normDesc, unsigned *lrnN, double *lrnAlpha, double *lrnBeta,
 	double *lrnK), (normDesc, lrnN, lrnAlpha, lrnBeta, lrnK))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyLRNDescriptor, hand_cudnnDestroyLRNDescriptor,
-	(cudnnLRNDescriptor_t lrnDesc), (lrnDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyLRNDescriptor, cudnn_descriptor_free,
+	(cudnnLRNDescriptor_t lrnDesc), (lrnDesc, CUDNN_KIND_LRN))
 
 /* learned 2114 */
 STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle,
@@ -647,17 +645,15 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardInference(cudnnHandle_t handl
 	library_put_int(&items, (uint32_t)groupCnt);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSpatialTransformerDescriptor,
-	hand_cudnnCreateSpatialTransformerDescriptor,
-	(cudnnSpatialTransformerDescriptor_t *stDesc), (stDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSpatialTransformerDescriptor, cudnn_descriptor_new,
+	(cudnnSpatialTransformerDescriptor_t *stDesc), ((void **)stDesc, CUDNN_KIND_SPATIAL))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetSpatialTransformerNdDescriptor,
 	hand_cudnnSetSpatialTransformerNdDescriptor,
 	(cudnnSpatialTransformerDescriptor_t stDesc, cudnnSamplerType_t samplerType,
 	cudnnDataType_t dataType, const int nbDims, const int dimA[]), (stDesc, samplerType,
 	dataType, nbDims, dimA))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySpatialTransformerDescriptor,
-	hand_cudnnDestroySpatialTransformerDescriptor,
-	(cudnnSpatialTransformerDescriptor_t stDesc), (stDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySpatialTransformerDescriptor, cudnn_descriptor_free,
+	(cudnnSpatialTransformerDescriptor_t stDesc), (stDesc, CUDNN_KIND_SPATIAL))
 
 /* learned 2118 */
 STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
@@ -693,11 +689,10 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
 	library_put_device(&items, y);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateDropoutDescriptor, hand_cudnnCreateDropoutDescriptor,
-	(cudnnDropoutDescriptor_t *dropoutDesc), (dropoutDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyDropoutDescriptor,
-	hand_cudnnDestroyDropoutDescriptor, (cudnnDropoutDescriptor_t dropoutDesc),
-	(dropoutDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateDropoutDescriptor, cudnn_descriptor_new,
+	(cudnnDropoutDescriptor_t *dropoutDesc), ((void **)dropoutDesc, CUDNN_KIND_DROPOUT))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyDropoutDescriptor, cudnn_descriptor_free,
+	(cudnnDropoutDescriptor_t dropoutDesc), (dropoutDesc, CUDNN_KIND_DROPOUT))
 
 /* cached 2120 */
 STUB_EXPORT cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *sizeInBytes)
@@ -716,11 +711,10 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetDropoutDescriptor, hand_cudnnSetDropoutD
 	(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float dropout,
 	void *states, size_t stateSizeInBytes, unsigned long long seed), (dropoutDesc, handle,
 	dropout, states, stateSizeInBytes, seed))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRestoreDropoutDescriptor,
-	hand_cudnnRestoreDropoutDescriptor, (cudnnDropoutDescriptor_t dropoutDesc,
-	cudnnHandle_t handle, float dropout, void *states, size_t stateSizeInBytes,
-	unsigned long long seed), (dropoutDesc, handle, dropout, states, stateSizeInBytes,
-	seed))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnRestoreDropoutDescriptor, cudnn_dropout_keep,
+	(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float dropout,
+	void *states, size_t stateSizeInBytes, unsigned long long seed), (dropoutDesc, handle,
+	dropout, states, stateSizeInBytes, seed))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetDropoutDescriptor, hand_cudnnGetDropoutDescriptor,
 	(cudnnDropoutDescriptor_t dropoutDesc, cudnnHandle_t handle, float *dropout,
 	void **states, unsigned long long *seed), (dropoutDesc, handle, dropout, states, seed))
@@ -745,7 +739,7 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle,
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsVersionCheck, hand_cudnnOpsVersionCheck, (void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
 /* learned 2123 */
@@ -1361,10 +1355,10 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle,
 	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDescriptor, hand_cudnnCreateRNNDescriptor,
-	(cudnnRNNDescriptor_t *rnnDesc), (rnnDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyRNNDescriptor, hand_cudnnDestroyRNNDescriptor,
-	(cudnnRNNDescriptor_t rnnDesc), (rnnDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDescriptor, cudnn_descriptor_new,
+	(cudnnRNNDescriptor_t *rnnDesc), ((void **)rnnDesc, CUDNN_KIND_RNN))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyRNNDescriptor, cudnn_descriptor_free,
+	(cudnnRNNDescriptor_t rnnDesc), (rnnDesc, CUDNN_KIND_RNN))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNDescriptor_v8, hand_cudnnSetRNNDescriptor_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNAlgo_t algo, cudnnRNNMode_t cellMode,
 	cudnnRNNBiasMode_t biasMode, cudnnDirectionMode_t dirMode,
@@ -1386,18 +1380,18 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNSetClip_v8, hand_cudnnRNNSetClip_v8,
 	cudnnNanPropagation_t clipNanOpt, double lclip, double rclip), (rnnDesc, clipMode,
 	clipNanOpt, lclip, rclip))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNSetClip_v9, hand_cudnnRNNSetClip_v9,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNSetClip_v9, hand_cudnnRNNSetClip_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode, double lclip, double rclip),
-	(rnnDesc, clipMode, lclip, rclip))
+	(rnnDesc, clipMode, CUDNN_NOT_PROPAGATE_NAN, lclip, rclip))
 #endif
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNGetClip_v8, hand_cudnnRNNGetClip_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t *clipMode,
 	cudnnNanPropagation_t *clipNanOpt, double *lclip, double *rclip), (rnnDesc, clipMode,
 	clipNanOpt, lclip, rclip))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNGetClip_v9, hand_cudnnRNNGetClip_v9,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNGetClip_v9, hand_cudnnRNNGetClip_v8,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t *clipMode, double *lclip,
-	double *rclip), (rnnDesc, clipMode, lclip, rclip))
+	double *rclip), (rnnDesc, clipMode, NULL, lclip, rclip))
 #endif
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnBuildRNNDynamic, hand_cudnnBuildRNNDynamic,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, int miniBatch), (handle, rnnDesc,
@@ -1438,11 +1432,10 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNWeightParams, hand_cudnnGetRNNWeightP
 	cudnnTensorDescriptor_t mDesc, void **mAddr, cudnnTensorDescriptor_t bDesc,
 	void **bAddr), (handle, rnnDesc, pseudoLayer, weightSpaceSize, weightSpace, linLayerID,
 	mDesc, mAddr, bDesc, bAddr))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDataDescriptor, hand_cudnnCreateRNNDataDescriptor,
-	(cudnnRNNDataDescriptor_t *rnnDataDesc), (rnnDataDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyRNNDataDescriptor,
-	hand_cudnnDestroyRNNDataDescriptor, (cudnnRNNDataDescriptor_t rnnDataDesc),
-	(rnnDataDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDataDescriptor, cudnn_descriptor_new,
+	(cudnnRNNDataDescriptor_t *rnnDataDesc), ((void **)rnnDataDesc, CUDNN_KIND_RNN_DATA))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyRNNDataDescriptor, cudnn_descriptor_free,
+	(cudnnRNNDataDescriptor_t rnnDataDesc), (rnnDataDesc, CUDNN_KIND_RNN_DATA))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNDataDescriptor, hand_cudnnSetRNNDataDescriptor,
 	(cudnnRNNDataDescriptor_t rnnDataDesc, cudnnDataType_t dataType,
 	cudnnRNNDataLayout_t layout, int maxSeqLength, int batchSize, int vectorSize,
@@ -1489,11 +1482,10 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
 	library_put_device(&items, reserveSpace);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, hand_cudnnCreateSeqDataDescriptor,
-	(cudnnSeqDataDescriptor_t *seqDataDesc), (seqDataDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySeqDataDescriptor,
-	hand_cudnnDestroySeqDataDescriptor, (cudnnSeqDataDescriptor_t seqDataDesc),
-	(seqDataDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, cudnn_descriptor_new,
+	(cudnnSeqDataDescriptor_t *seqDataDesc), ((void **)seqDataDesc, CUDNN_KIND_SEQ_DATA))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySeqDataDescriptor, cudnn_descriptor_free,
+	(cudnnSeqDataDescriptor_t seqDataDesc), (seqDataDesc, CUDNN_KIND_SEQ_DATA))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetSeqDataDescriptor, hand_cudnnSetSeqDataDescriptor,
 	(cudnnSeqDataDescriptor_t seqDataDesc, cudnnDataType_t dataType, int nbDims,
 	const int dimA[], const cudnnSeqDataAxis_t axes[], size_t seqLengthArraySize,
@@ -1505,10 +1497,10 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetSeqDataDescriptor, hand_cudnnGetSeqDataD
 	size_t seqLengthSizeRequested, int seqLengthArray[], void *paddingFill), (seqDataDesc,
 	dataType, nbDims, nbDimsRequested, dimA, axes, seqLengthArraySize,
 	seqLengthSizeRequested, seqLengthArray, paddingFill))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAttnDescriptor, hand_cudnnCreateAttnDescriptor,
-	(cudnnAttnDescriptor_t *attnDesc), (attnDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAttnDescriptor, hand_cudnnDestroyAttnDescriptor,
-	(cudnnAttnDescriptor_t attnDesc), (attnDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAttnDescriptor, cudnn_descriptor_new,
+	(cudnnAttnDescriptor_t *attnDesc), ((void **)attnDesc, CUDNN_KIND_ATTENTION))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAttnDescriptor, cudnn_descriptor_free,
+	(cudnnAttnDescriptor_t attnDesc), (attnDesc, CUDNN_KIND_ATTENTION))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAttnDescriptor, hand_cudnnSetAttnDescriptor,
 	(cudnnAttnDescriptor_t attnDesc, unsigned attnMode, int nHeads, double smScaler,
 	cudnnDataType_t dataType, cudnnDataType_t computePrec, cudnnMathType_t mathType,
@@ -1576,7 +1568,7 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvVersionCheck, hand_cudnnAdvVersionCheck, (void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
 /* learned 2147 */
@@ -1722,45 +1714,46 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle
 	library_put_device(&items, reserveSpace);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateCTCLossDescriptor, hand_cudnnCreateCTCLossDescriptor,
-	(cudnnCTCLossDescriptor_t *ctcLossDesc), (ctcLossDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor, hand_cudnnSetCTCLossDescriptor,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateCTCLossDescriptor, cudnn_descriptor_new,
+	(cudnnCTCLossDescriptor_t *ctcLossDesc), ((void **)ctcLossDesc, CUDNN_KIND_CTC))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType), (ctcLossDesc,
-	compType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptorEx, hand_cudnnSetCTCLossDescriptorEx,
+	CUDNN_CTC_PLAIN, compType, CUDNN_LOSS_NORMALIZATION_NONE, CUDNN_NOT_PROPAGATE_NAN, 0))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptorEx, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
 	cudnnLossNormalizationMode_t normMode, cudnnNanPropagation_t gradMode), (ctcLossDesc,
-	compType, normMode, gradMode))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v8, hand_cudnnSetCTCLossDescriptor_v8,
+	CUDNN_CTC_EX, compType, normMode, gradMode, 0))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v8, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
 	cudnnLossNormalizationMode_t normMode, cudnnNanPropagation_t gradMode,
-	int maxLabelLength), (ctcLossDesc, compType, normMode, gradMode, maxLabelLength))
+	int maxLabelLength), (ctcLossDesc, CUDNN_CTC_V8, compType, normMode, gradMode,
+	maxLabelLength))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v9, hand_cudnnSetCTCLossDescriptor_v9,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetCTCLossDescriptor_v9, cudnn_ctc_set,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t compType,
 	cudnnLossNormalizationMode_t normMode, cudnnCTCGradMode_t ctcGradMode,
-	int maxLabelLength), (ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength))
+	int maxLabelLength), (ctcLossDesc, CUDNN_CTC_V9, compType, normMode, ctcGradMode,
+	maxLabelLength))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor, hand_cudnnGetCTCLossDescriptor,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType), (ctcLossDesc,
-	compType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptorEx, hand_cudnnGetCTCLossDescriptorEx,
+	compType, NULL, NULL, NULL))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptorEx, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType,
 	cudnnLossNormalizationMode_t *normMode, cudnnNanPropagation_t *gradMode), (ctcLossDesc,
-	compType, normMode, gradMode))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v8, hand_cudnnGetCTCLossDescriptor_v8,
+	compType, normMode, gradMode, NULL))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v8, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType,
 	cudnnLossNormalizationMode_t *normMode, cudnnNanPropagation_t *gradMode,
 	int *maxLabelLength), (ctcLossDesc, compType, normMode, gradMode, maxLabelLength))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v9, hand_cudnnGetCTCLossDescriptor_v9,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetCTCLossDescriptor_v9, cudnn_ctc_get,
 	(cudnnCTCLossDescriptor_t ctcLossDesc, cudnnDataType_t *compType,
 	cudnnLossNormalizationMode_t *normMode, cudnnCTCGradMode_t *ctcGradMode,
 	int *maxLabelLength), (ctcLossDesc, compType, normMode, ctcGradMode, maxLabelLength))
 #endif
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyCTCLossDescriptor,
-	hand_cudnnDestroyCTCLossDescriptor, (cudnnCTCLossDescriptor_t ctcLossDesc),
-	(ctcLossDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyCTCLossDescriptor, cudnn_descriptor_free,
+	(cudnnCTCLossDescriptor_t ctcLossDesc), (ctcLossDesc, CUDNN_KIND_CTC))
 
 /* learned 2149 */
 STUB_EXPORT cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle,
@@ -1856,30 +1849,28 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle,
 	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateConvolutionDescriptor,
-	hand_cudnnCreateConvolutionDescriptor, (cudnnConvolutionDescriptor_t *convDesc),
-	(convDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyConvolutionDescriptor,
-	hand_cudnnDestroyConvolutionDescriptor, (cudnnConvolutionDescriptor_t convDesc),
-	(convDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionMathType, hand_cudnnSetConvolutionMathType,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateConvolutionDescriptor, cudnn_descriptor_new,
+	(cudnnConvolutionDescriptor_t *convDesc), ((void **)convDesc, CUDNN_KIND_CONVOLUTION))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyConvolutionDescriptor, cudnn_descriptor_free,
+	(cudnnConvolutionDescriptor_t convDesc), (convDesc, CUDNN_KIND_CONVOLUTION))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionMathType, cudnn_convolution_set,
 	(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t mathType), (convDesc,
-	mathType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionMathType, hand_cudnnGetConvolutionMathType,
+	CONVOLUTION_MATH, mathType, 0))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionMathType, cudnn_convolution_get,
 	(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t *mathType), (convDesc,
-	mathType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionGroupCount,
-	hand_cudnnSetConvolutionGroupCount, (cudnnConvolutionDescriptor_t convDesc,
-	int groupCount), (convDesc, groupCount))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionGroupCount,
-	hand_cudnnGetConvolutionGroupCount, (cudnnConvolutionDescriptor_t convDesc,
-	int *groupCount), (convDesc, groupCount))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionReorderType,
-	hand_cudnnSetConvolutionReorderType, (cudnnConvolutionDescriptor_t convDesc,
-	cudnnReorderType_t reorderType), (convDesc, reorderType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionReorderType,
-	hand_cudnnGetConvolutionReorderType, (cudnnConvolutionDescriptor_t convDesc,
-	cudnnReorderType_t *reorderType), (convDesc, reorderType))
+	CONVOLUTION_MATH, mathType))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionGroupCount, cudnn_convolution_set,
+	(cudnnConvolutionDescriptor_t convDesc, int groupCount), (convDesc, CONVOLUTION_GROUPS,
+	groupCount, 1))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionGroupCount, cudnn_convolution_get,
+	(cudnnConvolutionDescriptor_t convDesc, int *groupCount), (convDesc, CONVOLUTION_GROUPS,
+	groupCount))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolutionReorderType, cudnn_convolution_set,
+	(cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t reorderType), (convDesc,
+	CONVOLUTION_REORDER, reorderType, 0))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionReorderType, cudnn_convolution_get,
+	(cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t *reorderType), (convDesc,
+	CONVOLUTION_REORDER, reorderType))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetConvolution2dDescriptor,
 	hand_cudnnSetConvolution2dDescriptor, (cudnnConvolutionDescriptor_t convDesc, int pad_h,
 	int pad_w, int u, int v, int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
@@ -2234,7 +2225,7 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, con
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnVersionCheck, hand_cudnnCnnVersionCheck, (void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
 	cudnnGetConvolutionBackwardFilterAlgorithmMaxCount)
@@ -2415,8 +2406,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFusedOpsExecute, hand_cudnnFusedOpsExecute,
 	(cudnnHandle_t handle, const cudnnFusedOpsPlan_t plan,
 	cudnnFusedOpsVariantParamPack_t varPack), (handle, plan, varPack))
 #if VCUDA_ABI == 9
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck,
-	hand_cudnnSubquadraticOpsVersionCheck, (void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck, cudnn_versions_agree, (void),
+	())
 
 /* learned */
 #define LIKE_cudnnCausalConv1dForward(name) \
@@ -2648,9 +2639,8 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, 
 }
 #endif
 #if VCUDA_ABI == 8
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor,
-	hand_cudnnCreateAlgorithmDescriptor, (cudnnAlgorithmDescriptor_t *algoDesc),
-	(algoDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmDescriptor, cudnn_descriptor_new,
+	(cudnnAlgorithmDescriptor_t *algoDesc), ((void **)algoDesc, CUDNN_KIND_ALGORITHM))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetAlgorithmDescriptor, hand_cudnnSetAlgorithmDescriptor,
 	(cudnnAlgorithmDescriptor_t algoDesc, cudnnAlgorithm_t algorithm), (algoDesc,
 	algorithm))
@@ -2659,9 +2649,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetAlgorithmDescriptor, hand_cudnnGetAlgori
 	algorithm))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCopyAlgorithmDescriptor, hand_cudnnCopyAlgorithmDescriptor,
 	(const cudnnAlgorithmDescriptor_t src, cudnnAlgorithmDescriptor_t dest), (src, dest))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmDescriptor,
-	hand_cudnnDestroyAlgorithmDescriptor, (cudnnAlgorithmDescriptor_t algoDesc),
-	(algoDesc))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyAlgorithmDescriptor, cudnn_descriptor_free,
+	(cudnnAlgorithmDescriptor_t algoDesc), (algoDesc, CUDNN_KIND_ALGORITHM))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateAlgorithmPerformance,
 	hand_cudnnCreateAlgorithmPerformance, (cudnnAlgorithmPerformance_t *algoPerf,
 	int numberToCreate), (algoPerf, numberToCreate))
@@ -2686,10 +2675,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnRestoreAlgorithm, hand_cudnnRestoreAlgorith
 	(cudnnHandle_t handle, void *algoSpace, size_t algoSpaceSizeInBytes,
 	cudnnAlgorithmDescriptor_t algoDesc), (handle, algoSpace, algoSpaceSizeInBytes,
 	algoDesc))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsInferVersionCheck, hand_cudnnOpsInferVersionCheck,
-	(void), ())
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsTrainVersionCheck, hand_cudnnOpsTrainVersionCheck,
-	(void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsInferVersionCheck, cudnn_versions_agree, (void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnOpsTrainVersionCheck, cudnn_versions_agree, (void), ())
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNDescriptor_v6, hand_cudnnSetRNNDescriptor_v6,
 	(cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, const int hiddenSize,
 	const int numLayers, cudnnDropoutDescriptor_t dropoutDesc,
@@ -2702,14 +2689,18 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNDescriptor_v6, hand_cudnnGetRNNDescri
 	cudnnDirectionMode_t *direction, cudnnRNNMode_t *cellMode, cudnnRNNAlgo_t *algo,
 	cudnnDataType_t *mathPrec), (handle, rnnDesc, hiddenSize, numLayers, dropoutDesc,
 	inputMode, direction, cellMode, algo, mathPrec))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNMatrixMathType, hand_cudnnSetRNNMatrixMathType,
-	(cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t mType), (rnnDesc, mType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNMatrixMathType, hand_cudnnGetRNNMatrixMathType,
-	(cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t *mType), (rnnDesc, mType))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNBiasMode, hand_cudnnSetRNNBiasMode,
-	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t biasMode), (rnnDesc, biasMode))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBiasMode, hand_cudnnGetRNNBiasMode,
-	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t *biasMode), (rnnDesc, biasMode))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNMatrixMathType, cudnn_rnn_set,
+	(cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t mType), (rnnDesc,
+	offsetof(struct cudnn_rnn_words, math), (uint32_t)mType))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNMatrixMathType, cudnn_rnn_get,
+	(cudnnRNNDescriptor_t rnnDesc, cudnnMathType_t *mType), (rnnDesc,
+	offsetof(struct cudnn_rnn_words, math), mType))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNBiasMode, cudnn_rnn_set,
+	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t biasMode), (rnnDesc,
+	offsetof(struct cudnn_rnn_words, bias), (uint32_t)biasMode))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBiasMode, cudnn_rnn_get,
+	(cudnnRNNDescriptor_t rnnDesc, cudnnRNNBiasMode_t *biasMode), (rnnDesc,
+	offsetof(struct cudnn_rnn_words, bias), biasMode))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnRNNSetClip, hand_cudnnRNNSetClip, (cudnnHandle_t handle,
 	cudnnRNNDescriptor_t rnnDesc, cudnnRNNClipMode_t clipMode,
 	cudnnNanPropagation_t clipNanOpt, double lclip, double rclip), (handle, rnnDesc,
@@ -2727,8 +2718,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNProjectionLayers, hand_cudnnGetRNNPro
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePersistentRNNPlan, hand_cudnnCreatePersistentRNNPlan,
 	(cudnnRNNDescriptor_t rnnDesc, const int minibatch, const cudnnDataType_t dataType,
 	cudnnPersistentRNNPlan_t *plan), (rnnDesc, minibatch, dataType, plan))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPersistentRNNPlan,
-	hand_cudnnDestroyPersistentRNNPlan, (cudnnPersistentRNNPlan_t plan), (plan))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyPersistentRNNPlan, cudnn_descriptor_free,
+	(cudnnPersistentRNNPlan_t plan), (plan, CUDNN_KIND_PERSISTENT))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan, hand_cudnnSetPersistentRNNPlan,
 	(cudnnRNNDescriptor_t rnnDesc, cudnnPersistentRNNPlan_t plan), (rnnDesc, plan))
 
@@ -2766,20 +2757,18 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle,
 	library_put_int(&items, (uint32_t)dataType);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerMatrixParams,
-	hand_cudnnGetRNNLinLayerMatrixParams, (cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerMatrixParams, cudnn_rnn_layer,
+	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
 	const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc, const void *w,
 	const int linLayerID, cudnnFilterDescriptor_t linLayerMatDesc, void **linLayerMat),
-	(handle, rnnDesc, pseudoLayer, xDesc, wDesc, w, linLayerID, linLayerMatDesc,
-	linLayerMat))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerBiasParams,
-	hand_cudnnGetRNNLinLayerBiasParams, (cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
+	(OP_cudnnGetRNNLinLayerMatrixParams, handle, rnnDesc, pseudoLayer, xDesc, wDesc, w,
+	linLayerID, linLayerMatDesc, linLayerMat))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerBiasParams, cudnn_rnn_layer,
+	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, const int pseudoLayer,
 	const cudnnTensorDescriptor_t xDesc, const cudnnFilterDescriptor_t wDesc, const void *w,
 	const int linLayerID, cudnnFilterDescriptor_t linLayerBiasDesc, void **linLayerBias),
-	(handle, rnnDesc, pseudoLayer, xDesc, wDesc, w, linLayerID, linLayerBiasDesc,
-	linLayerBias))
+	(OP_cudnnGetRNNLinLayerBiasParams, handle, rnnDesc, pseudoLayer, xDesc, wDesc, w,
+	linLayerID, linLayerBiasDesc, linLayerBias))
 
 /* learned 2180 */
 STUB_EXPORT cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle,
@@ -2817,10 +2806,12 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle,
 	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
 	return library_send(&items);
 }
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNPaddingMode, hand_cudnnSetRNNPaddingMode,
-	(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode), (rnnDesc, paddingMode))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNPaddingMode, hand_cudnnGetRNNPaddingMode,
-	(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode), (rnnDesc, paddingMode))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNPaddingMode, cudnn_rnn_set,
+	(cudnnRNNDescriptor_t rnnDesc, unsigned paddingMode), (rnnDesc,
+	offsetof(struct cudnn_rnn_words, padding), paddingMode))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNPaddingMode, cudnn_rnn_get,
+	(cudnnRNNDescriptor_t rnnDesc, unsigned *paddingMode), (rnnDesc,
+	offsetof(struct cudnn_rnn_words, padding), paddingMode))
 
 /* learned 2181 */
 STUB_EXPORT cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
@@ -2873,8 +2864,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
 	cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc), (handle, rnnDesc,
 	algoDesc))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardInferenceAlgorithmMaxCount,
-	hand_cudnnGetRNNForwardInferenceAlgorithmMaxCount, (cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
+	int *count), (handle, rnnDesc, count))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
 	hand_cudnnFindRNNForwardInferenceAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
@@ -2889,8 +2880,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardInferenceAlgorithmEx,
 	(handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y,
 	hyDesc, hy, cyDesc, cy, findIntensity, requestedAlgoCount, returnedAlgoCount,
 	perfResults, workspace, workSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, hand_cudnnAdvInferVersionCheck,
-	(void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvInferVersionCheck, cudnn_versions_agree, (void), ())
 
 /* learned 2182 */
 STUB_EXPORT cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle,
@@ -3138,8 +3128,8 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount,
-	hand_cudnnGetRNNForwardTrainingAlgorithmMaxCount, (cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
+	int *count), (handle, rnnDesc, count))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardTrainingAlgorithmEx,
 	hand_cudnnFindRNNForwardTrainingAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
@@ -3155,9 +3145,9 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNForwardTrainingAlgorithmEx,
 	x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, findIntensity,
 	requestedAlgoCount, returnedAlgoCount, perfResults, workspace, workSpaceSizeInBytes,
 	reserveSpace, reserveSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBackwardDataAlgorithmMaxCount,
-	hand_cudnnGetRNNBackwardDataAlgorithmMaxCount, (cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBackwardDataAlgorithmMaxCount, cudnn_rnn_algorithms,
+	(cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc, int *count), (handle,
+	rnnDesc, count))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardDataAlgorithmEx,
 	hand_cudnnFindRNNBackwardDataAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
@@ -3177,8 +3167,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardDataAlgorithmEx,
 	dhxDesc, dhx, dcxDesc, dcx, findIntensity, requestedAlgoCount, returnedAlgoCount,
 	perfResults, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNBackwardWeightsAlgorithmMaxCount,
-	hand_cudnnGetRNNBackwardWeightsAlgorithmMaxCount, (cudnnHandle_t handle,
-	const cudnnRNNDescriptor_t rnnDesc, int *count), (handle, rnnDesc, count))
+	cudnn_rnn_algorithms, (cudnnHandle_t handle, const cudnnRNNDescriptor_t rnnDesc,
+	int *count), (handle, rnnDesc, count))
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardWeightsAlgorithmEx,
 	hand_cudnnFindRNNBackwardWeightsAlgorithmEx, (cudnnHandle_t handle,
 	const cudnnRNNDescriptor_t rnnDesc, const int seqLength,
@@ -3192,12 +3182,9 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnFindRNNBackwardWeightsAlgorithmEx,
 	xDesc, x, hxDesc, hx, yDesc, y, findIntensity, requestedAlgoCount, returnedAlgoCount,
 	perfResults, workspace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
 	reserveSpaceSizeInBytes))
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvTrainVersionCheck, hand_cudnnAdvTrainVersionCheck,
-	(void), ())
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnInferVersionCheck, hand_cudnnCnnInferVersionCheck,
-	(void), ())
-STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnTrainVersionCheck, hand_cudnnCnnTrainVersionCheck,
-	(void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnAdvTrainVersionCheck, cudnn_versions_agree, (void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnInferVersionCheck, cudnn_versions_agree, (void), ())
+STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnTrainVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
 #define WHY "graphs filled by cuDNN: capture is served"

@@ -20,8 +20,6 @@ cusparseStatus_t hand_cusparseLoggerSetFile(FILE *file);
 cusparseStatus_t hand_cusparseLoggerSetLevel(int level);
 cusparseStatus_t hand_cusparseLoggerSetMask(int mask);
 cusparseStatus_t hand_cusparseLoggerForceDisable(void);
-cusparseStatus_t hand_cusparseCreateMatDescr(cusparseMatDescr_t *descrA);
-cusparseStatus_t hand_cusparseDestroyMatDescr(cusparseMatDescr_t descrA);
 cusparseStatus_t hand_cusparseSetMatType(cusparseMatDescr_t descrA, cusparseMatrixType_t type);
 cusparseMatrixType_t hand_cusparseGetMatType(const cusparseMatDescr_t descrA);
 cusparseStatus_t hand_cusparseSetMatFillMode(cusparseMatDescr_t descrA,
@@ -33,24 +31,6 @@ cusparseDiagType_t hand_cusparseGetMatDiagType(const cusparseMatDescr_t descrA);
 cusparseStatus_t hand_cusparseSetMatIndexBase(cusparseMatDescr_t descrA,
 		cusparseIndexBase_t base);
 cusparseIndexBase_t hand_cusparseGetMatIndexBase(const cusparseMatDescr_t descrA);
-cusparseStatus_t hand_cusparseCreateCsric02Info(csric02Info_t *info);
-cusparseStatus_t hand_cusparseDestroyCsric02Info(csric02Info_t info);
-cusparseStatus_t hand_cusparseCreateBsric02Info(bsric02Info_t *info);
-cusparseStatus_t hand_cusparseDestroyBsric02Info(bsric02Info_t info);
-cusparseStatus_t hand_cusparseCreateCsrilu02Info(csrilu02Info_t *info);
-cusparseStatus_t hand_cusparseDestroyCsrilu02Info(csrilu02Info_t info);
-cusparseStatus_t hand_cusparseCreateBsrilu02Info(bsrilu02Info_t *info);
-cusparseStatus_t hand_cusparseDestroyBsrilu02Info(bsrilu02Info_t info);
-cusparseStatus_t hand_cusparseCreateBsrsv2Info(bsrsv2Info_t *info);
-cusparseStatus_t hand_cusparseDestroyBsrsv2Info(bsrsv2Info_t info);
-cusparseStatus_t hand_cusparseCreateBsrsm2Info(bsrsm2Info_t *info);
-cusparseStatus_t hand_cusparseDestroyBsrsm2Info(bsrsm2Info_t info);
-cusparseStatus_t hand_cusparseCreateCsru2csrInfo(csru2csrInfo_t *info);
-cusparseStatus_t hand_cusparseDestroyCsru2csrInfo(csru2csrInfo_t info);
-cusparseStatus_t hand_cusparseCreateColorInfo(cusparseColorInfo_t *info);
-cusparseStatus_t hand_cusparseDestroyColorInfo(cusparseColorInfo_t info);
-cusparseStatus_t hand_cusparseCreatePruneInfo(pruneInfo_t *info);
-cusparseStatus_t hand_cusparseDestroyPruneInfo(pruneInfo_t info);
 cusparseStatus_t hand_cusparseXbsrsv2_zeroPivot(cusparseHandle_t handle, bsrsv2Info_t info,
 		int *position);
 cusparseStatus_t hand_cusparseXbsrsm2_zeroPivot(cusparseHandle_t handle, bsrsm2Info_t info,
@@ -66,45 +46,24 @@ cusparseStatus_t hand_cusparseXbsric02_zeroPivot(cusparseHandle_t handle, bsric0
 cusparseStatus_t hand_cusparseCreateSpVec(cusparseSpVecDescr_t *spVecDescr, int64_t size,
 		int64_t nnz, void *indices, void *values, cusparseIndexType_t idxType,
 		cusparseIndexBase_t idxBase, cudaDataType valueType);
-cusparseStatus_t hand_cusparseCreateConstSpVec(cusparseConstSpVecDescr_t *spVecDescr,
-		int64_t size, int64_t nnz, const void *indices, const void *values,
-		cusparseIndexType_t idxType, cusparseIndexBase_t idxBase,
-		cudaDataType valueType);
-cusparseStatus_t hand_cusparseDestroySpVec(cusparseConstSpVecDescr_t spVecDescr);
 cusparseStatus_t hand_cusparseSpVecGet(cusparseSpVecDescr_t spVecDescr, int64_t *size,
 		int64_t *nnz, void **indices, void **values, cusparseIndexType_t *idxType,
 		cusparseIndexBase_t *idxBase, cudaDataType *valueType);
-cusparseStatus_t hand_cusparseConstSpVecGet(cusparseConstSpVecDescr_t spVecDescr, int64_t *size,
-		int64_t *nnz, const void **indices, const void **values,
-		cusparseIndexType_t *idxType, cusparseIndexBase_t *idxBase,
-		cudaDataType *valueType);
 cusparseStatus_t hand_cusparseSpVecGetIndexBase(cusparseConstSpVecDescr_t spVecDescr,
 		cusparseIndexBase_t *idxBase);
 cusparseStatus_t hand_cusparseSpVecGetValues(cusparseSpVecDescr_t spVecDescr, void **values);
-cusparseStatus_t hand_cusparseConstSpVecGetValues(cusparseConstSpVecDescr_t spVecDescr,
-		const void **values);
 cusparseStatus_t hand_cusparseSpVecSetValues(cusparseSpVecDescr_t spVecDescr, void *values);
 cusparseStatus_t hand_cusparseCreateDnVec(cusparseDnVecDescr_t *dnVecDescr, int64_t size,
 		void *values, cudaDataType valueType);
-cusparseStatus_t hand_cusparseCreateConstDnVec(cusparseConstDnVecDescr_t *dnVecDescr,
-		int64_t size, const void *values, cudaDataType valueType);
-cusparseStatus_t hand_cusparseDestroyDnVec(cusparseConstDnVecDescr_t dnVecDescr);
 cusparseStatus_t hand_cusparseDnVecGet(cusparseDnVecDescr_t dnVecDescr, int64_t *size,
 		void **values, cudaDataType *valueType);
-cusparseStatus_t hand_cusparseConstDnVecGet(cusparseConstDnVecDescr_t dnVecDescr, int64_t *size,
-		const void **values, cudaDataType *valueType);
 cusparseStatus_t hand_cusparseDnVecGetValues(cusparseDnVecDescr_t dnVecDescr, void **values);
-cusparseStatus_t hand_cusparseConstDnVecGetValues(cusparseConstDnVecDescr_t dnVecDescr,
-		const void **values);
 cusparseStatus_t hand_cusparseDnVecSetValues(cusparseDnVecDescr_t dnVecDescr, void *values);
-cusparseStatus_t hand_cusparseDestroySpMat(cusparseConstSpMatDescr_t spMatDescr);
 cusparseStatus_t hand_cusparseSpMatGetFormat(cusparseConstSpMatDescr_t spMatDescr,
 		cusparseFormat_t *format);
 cusparseStatus_t hand_cusparseSpMatGetIndexBase(cusparseConstSpMatDescr_t spMatDescr,
 		cusparseIndexBase_t *idxBase);
 cusparseStatus_t hand_cusparseSpMatGetValues(cusparseSpMatDescr_t spMatDescr, void **values);
-cusparseStatus_t hand_cusparseConstSpMatGetValues(cusparseConstSpMatDescr_t spMatDescr,
-		const void **values);
 cusparseStatus_t hand_cusparseSpMatSetValues(cusparseSpMatDescr_t spMatDescr, void *values);
 cusparseStatus_t hand_cusparseSpMatGetSize(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows,
 		int64_t *cols, int64_t *nnz);
@@ -126,39 +85,19 @@ cusparseStatus_t hand_cusparseCreateCsr(cusparseSpMatDescr_t *spMatDescr, int64_
 		void *csrValues, cusparseIndexType_t csrRowOffsetsType,
 		cusparseIndexType_t csrColIndType, cusparseIndexBase_t idxBase,
 		cudaDataType valueType);
-cusparseStatus_t hand_cusparseCreateConstCsr(cusparseConstSpMatDescr_t *spMatDescr,
-		int64_t rows, int64_t cols, int64_t nnz, const void *csrRowOffsets,
-		const void *csrColInd, const void *csrValues,
-		cusparseIndexType_t csrRowOffsetsType, cusparseIndexType_t csrColIndType,
-		cusparseIndexBase_t idxBase, cudaDataType valueType);
 cusparseStatus_t hand_cusparseCreateCsc(cusparseSpMatDescr_t *spMatDescr, int64_t rows,
 		int64_t cols, int64_t nnz, void *cscColOffsets, void *cscRowInd,
 		void *cscValues, cusparseIndexType_t cscColOffsetsType,
 		cusparseIndexType_t cscRowIndType, cusparseIndexBase_t idxBase,
 		cudaDataType valueType);
-cusparseStatus_t hand_cusparseCreateConstCsc(cusparseConstSpMatDescr_t *spMatDescr,
-		int64_t rows, int64_t cols, int64_t nnz, const void *cscColOffsets,
-		const void *cscRowInd, const void *cscValues,
-		cusparseIndexType_t cscColOffsetsType, cusparseIndexType_t cscRowIndType,
-		cusparseIndexBase_t idxBase, cudaDataType valueType);
 cusparseStatus_t hand_cusparseCsrGet(cusparseSpMatDescr_t spMatDescr, int64_t *rows,
 		int64_t *cols, int64_t *nnz, void **csrRowOffsets, void **csrColInd,
 		void **csrValues, cusparseIndexType_t *csrRowOffsetsType,
 		cusparseIndexType_t *csrColIndType, cusparseIndexBase_t *idxBase,
 		cudaDataType *valueType);
-cusparseStatus_t hand_cusparseConstCsrGet(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows,
-		int64_t *cols, int64_t *nnz, const void **csrRowOffsets, const void **csrColInd,
-		const void **csrValues, cusparseIndexType_t *csrRowOffsetsType,
-		cusparseIndexType_t *csrColIndType, cusparseIndexBase_t *idxBase,
-		cudaDataType *valueType);
 cusparseStatus_t hand_cusparseCscGet(cusparseSpMatDescr_t spMatDescr, int64_t *rows,
 		int64_t *cols, int64_t *nnz, void **cscColOffsets, void **cscRowInd,
 		void **cscValues, cusparseIndexType_t *cscColOffsetsType,
-		cusparseIndexType_t *cscRowIndType, cusparseIndexBase_t *idxBase,
-		cudaDataType *valueType);
-cusparseStatus_t hand_cusparseConstCscGet(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows,
-		int64_t *cols, int64_t *nnz, const void **cscColOffsets, const void **cscRowInd,
-		const void **cscValues, cusparseIndexType_t *cscColOffsetsType,
 		cusparseIndexType_t *cscRowIndType, cusparseIndexBase_t *idxBase,
 		cudaDataType *valueType);
 cusparseStatus_t hand_cusparseCsrSetPointers(cusparseSpMatDescr_t spMatDescr,
@@ -170,73 +109,36 @@ cusparseStatus_t hand_cusparseCreateBsr(cusparseSpMatDescr_t *spMatDescr, int64_
 		void *bsrRowOffsets, void *bsrColInd, void *bsrValues,
 		cusparseIndexType_t bsrRowOffsetsType, cusparseIndexType_t bsrColIndType,
 		cusparseIndexBase_t idxBase, cudaDataType valueType, cusparseOrder_t order);
-cusparseStatus_t hand_cusparseCreateConstBsr(cusparseConstSpMatDescr_t *spMatDescr,
-		int64_t brows, int64_t bcols, int64_t bnnz, int64_t rowBlockDim,
-		int64_t colBlockDim, const void *bsrRowOffsets, const void *bsrColInd,
-		const void *bsrValues, cusparseIndexType_t bsrRowOffsetsType,
-		cusparseIndexType_t bsrColIndType, cusparseIndexBase_t idxBase,
-		cudaDataType valueType, cusparseOrder_t order);
 cusparseStatus_t hand_cusparseCreateCoo(cusparseSpMatDescr_t *spMatDescr, int64_t rows,
 		int64_t cols, int64_t nnz, void *cooRowInd, void *cooColInd, void *cooValues,
 		cusparseIndexType_t cooIdxType, cusparseIndexBase_t idxBase,
 		cudaDataType valueType);
-cusparseStatus_t hand_cusparseCreateConstCoo(cusparseConstSpMatDescr_t *spMatDescr,
-		int64_t rows, int64_t cols, int64_t nnz, const void *cooRowInd,
-		const void *cooColInd, const void *cooValues, cusparseIndexType_t cooIdxType,
-		cusparseIndexBase_t idxBase, cudaDataType valueType);
 cusparseStatus_t hand_cusparseCooGet(cusparseSpMatDescr_t spMatDescr, int64_t *rows,
 		int64_t *cols, int64_t *nnz, void **cooRowInd, void **cooColInd,
 		void **cooValues, cusparseIndexType_t *idxType, cusparseIndexBase_t *idxBase,
 		cudaDataType *valueType);
-cusparseStatus_t hand_cusparseConstCooGet(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows,
-		int64_t *cols, int64_t *nnz, const void **cooRowInd, const void **cooColInd,
-		const void **cooValues, cusparseIndexType_t *idxType,
-		cusparseIndexBase_t *idxBase, cudaDataType *valueType);
 cusparseStatus_t hand_cusparseCooSetPointers(cusparseSpMatDescr_t spMatDescr, void *cooRows,
 		void *cooColumns, void *cooValues);
 cusparseStatus_t hand_cusparseCreateBlockedEll(cusparseSpMatDescr_t *spMatDescr, int64_t rows,
 		int64_t cols, int64_t ellBlockSize, int64_t ellCols, void *ellColInd,
 		void *ellValue, cusparseIndexType_t ellIdxType, cusparseIndexBase_t idxBase,
 		cudaDataType valueType);
-cusparseStatus_t hand_cusparseCreateConstBlockedEll(cusparseConstSpMatDescr_t *spMatDescr,
-		int64_t rows, int64_t cols, int64_t ellBlockSize, int64_t ellCols,
-		const void *ellColInd, const void *ellValue, cusparseIndexType_t ellIdxType,
-		cusparseIndexBase_t idxBase, cudaDataType valueType);
 cusparseStatus_t hand_cusparseBlockedEllGet(cusparseSpMatDescr_t spMatDescr, int64_t *rows,
 		int64_t *cols, int64_t *ellBlockSize, int64_t *ellCols, void **ellColInd,
 		void **ellValue, cusparseIndexType_t *ellIdxType, cusparseIndexBase_t *idxBase,
 		cudaDataType *valueType);
-cusparseStatus_t hand_cusparseConstBlockedEllGet(cusparseConstSpMatDescr_t spMatDescr,
-		int64_t *rows, int64_t *cols, int64_t *ellBlockSize, int64_t *ellCols,
-		const void **ellColInd, const void **ellValue, cusparseIndexType_t *ellIdxType,
-		cusparseIndexBase_t *idxBase, cudaDataType *valueType);
 cusparseStatus_t hand_cusparseCreateSlicedEll(cusparseSpMatDescr_t *spMatDescr, int64_t rows,
 		int64_t cols, int64_t nnz, int64_t sellValuesSize, int64_t sliceSize,
 		void *sellSliceOffsets, void *sellColInd, void *sellValues,
 		cusparseIndexType_t sellSliceOffsetsType, cusparseIndexType_t sellColIndType,
 		cusparseIndexBase_t idxBase, cudaDataType valueType);
-cusparseStatus_t hand_cusparseCreateConstSlicedEll(cusparseConstSpMatDescr_t *spMatDescr,
-		int64_t rows, int64_t cols, int64_t nnz, int64_t sellValuesSize,
-		int64_t sliceSize, const void *sellSliceOffsets, const void *sellColInd,
-		const void *sellValues, cusparseIndexType_t sellSliceOffsetsType,
-		cusparseIndexType_t sellColIndType, cusparseIndexBase_t idxBase,
-		cudaDataType valueType);
 cusparseStatus_t hand_cusparseCreateDnMat(cusparseDnMatDescr_t *dnMatDescr, int64_t rows,
 		int64_t cols, int64_t ld, void *values, cudaDataType valueType,
 		cusparseOrder_t order);
-cusparseStatus_t hand_cusparseCreateConstDnMat(cusparseConstDnMatDescr_t *dnMatDescr,
-		int64_t rows, int64_t cols, int64_t ld, const void *values,
-		cudaDataType valueType, cusparseOrder_t order);
-cusparseStatus_t hand_cusparseDestroyDnMat(cusparseConstDnMatDescr_t dnMatDescr);
 cusparseStatus_t hand_cusparseDnMatGet(cusparseDnMatDescr_t dnMatDescr, int64_t *rows,
 		int64_t *cols, int64_t *ld, void **values, cudaDataType *type,
 		cusparseOrder_t *order);
-cusparseStatus_t hand_cusparseConstDnMatGet(cusparseConstDnMatDescr_t dnMatDescr, int64_t *rows,
-		int64_t *cols, int64_t *ld, const void **values, cudaDataType *type,
-		cusparseOrder_t *order);
 cusparseStatus_t hand_cusparseDnMatGetValues(cusparseDnMatDescr_t dnMatDescr, void **values);
-cusparseStatus_t hand_cusparseConstDnMatGetValues(cusparseConstDnMatDescr_t dnMatDescr,
-		const void **values);
 cusparseStatus_t hand_cusparseDnMatSetValues(cusparseDnMatDescr_t dnMatDescr, void *values);
 cusparseStatus_t hand_cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t dnMatDescr,
 		int batchCount, int64_t batchStride);
@@ -248,17 +150,7 @@ cusparseStatus_t hand_cusparseSpMatSetPointers(cusparseSpMatDescr_t spMatDescr,
 		const cusparseSpMatPointers_t *pointers);
 cusparseStatus_t hand_cusparseSpMatGetPointers(cusparseSpMatDescr_t spMatDescr,
 		cusparseSpMatPointers_t *pointers);
-cusparseStatus_t hand_cusparseSpMatConvertDescrCreate(cusparseSpMatConvertDescr_t *descr);
-cusparseStatus_t hand_cusparseSpMatConvertDescrDestroy(cusparseSpMatConvertDescr_t descr);
-cusparseStatus_t hand_cusparseSpSV_createDescr(cusparseSpSVDescr_t *descr);
-cusparseStatus_t hand_cusparseSpSV_destroyDescr(cusparseSpSVDescr_t descr);
-cusparseStatus_t hand_cusparseSpSM_createDescr(cusparseSpSMDescr_t *descr);
-cusparseStatus_t hand_cusparseSpSM_destroyDescr(cusparseSpSMDescr_t descr);
-cusparseStatus_t hand_cusparseSpGEMM_createDescr(cusparseSpGEMMDescr_t *descr);
-cusparseStatus_t hand_cusparseSpGEMM_destroyDescr(cusparseSpGEMMDescr_t descr);
 cusparseStatus_t hand_cusparseSpGEMM_getNumProducts(cusparseSpGEMMDescr_t spgemmDescr,
 		int64_t *num_prods);
-cusparseStatus_t hand_cusparseSpGEAM_createDescr(cusparseSpGEAMDescr_t *descr);
-cusparseStatus_t hand_cusparseSpGEAM_destroyDescr(cusparseSpGEAMDescr_t descr);
 
 #endif

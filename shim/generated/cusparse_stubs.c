@@ -17,6 +17,7 @@
 #include "shim/libraries/common/plain.h"
 #include "shim/libraries/common/stub.h"
 #include "shim/libraries/cusparse/cusparse.h"
+#include "shim/libraries/cusparse/forms.h"
 
 static int missing;
 static _Atomic uint32_t opened_version;
@@ -107,10 +108,10 @@ STUB(library, cusparseStatus_t, cusparseLoggerSetMask, hand_cusparseLoggerSetMas
 	(mask))
 STUB(library, cusparseStatus_t, cusparseLoggerForceDisable, hand_cusparseLoggerForceDisable,
 	(void), ())
-STUB(library, cusparseStatus_t, cusparseCreateMatDescr, hand_cusparseCreateMatDescr,
-	(cusparseMatDescr_t *descrA), (descrA))
-STUB(library, cusparseStatus_t, cusparseDestroyMatDescr, hand_cusparseDestroyMatDescr,
-	(cusparseMatDescr_t descrA), (descrA))
+STUB(library, cusparseStatus_t, cusparseCreateMatDescr, cusparse_new,
+	(cusparseMatDescr_t *descrA), ((void **)descrA, CUSPARSE_ITEM_MATRIX))
+STUB(library, cusparseStatus_t, cusparseDestroyMatDescr, cusparse_free,
+	(cusparseMatDescr_t descrA), (descrA, CUSPARSE_ITEM_MATRIX))
 STUB(library, cusparseStatus_t, cusparseSetMatType, hand_cusparseSetMatType,
 	(cusparseMatDescr_t descrA, cusparseMatrixType_t type), (descrA, type))
 STUB(library, cusparseMatrixType_t, cusparseGetMatType, hand_cusparseGetMatType,
@@ -127,42 +128,42 @@ STUB(library, cusparseStatus_t, cusparseSetMatIndexBase, hand_cusparseSetMatInde
 	(cusparseMatDescr_t descrA, cusparseIndexBase_t base), (descrA, base))
 STUB(library, cusparseIndexBase_t, cusparseGetMatIndexBase, hand_cusparseGetMatIndexBase,
 	(const cusparseMatDescr_t descrA), (descrA))
-STUB(library, cusparseStatus_t, cusparseCreateCsric02Info, hand_cusparseCreateCsric02Info,
-	(csric02Info_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyCsric02Info, hand_cusparseDestroyCsric02Info,
-	(csric02Info_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreateBsric02Info, hand_cusparseCreateBsric02Info,
-	(bsric02Info_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyBsric02Info, hand_cusparseDestroyBsric02Info,
-	(bsric02Info_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreateCsrilu02Info, hand_cusparseCreateCsrilu02Info,
-	(csrilu02Info_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyCsrilu02Info, hand_cusparseDestroyCsrilu02Info,
-	(csrilu02Info_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreateBsrilu02Info, hand_cusparseCreateBsrilu02Info,
-	(bsrilu02Info_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyBsrilu02Info, hand_cusparseDestroyBsrilu02Info,
-	(bsrilu02Info_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreateBsrsv2Info, hand_cusparseCreateBsrsv2Info,
-	(bsrsv2Info_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyBsrsv2Info, hand_cusparseDestroyBsrsv2Info,
-	(bsrsv2Info_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreateBsrsm2Info, hand_cusparseCreateBsrsm2Info,
-	(bsrsm2Info_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyBsrsm2Info, hand_cusparseDestroyBsrsm2Info,
-	(bsrsm2Info_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreateCsru2csrInfo, hand_cusparseCreateCsru2csrInfo,
-	(csru2csrInfo_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyCsru2csrInfo, hand_cusparseDestroyCsru2csrInfo,
-	(csru2csrInfo_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreateColorInfo, hand_cusparseCreateColorInfo,
-	(cusparseColorInfo_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyColorInfo, hand_cusparseDestroyColorInfo,
-	(cusparseColorInfo_t info), (info))
-STUB(library, cusparseStatus_t, cusparseCreatePruneInfo, hand_cusparseCreatePruneInfo,
-	(pruneInfo_t *info), (info))
-STUB(library, cusparseStatus_t, cusparseDestroyPruneInfo, hand_cusparseDestroyPruneInfo,
-	(pruneInfo_t info), (info))
+STUB(library, cusparseStatus_t, cusparseCreateCsric02Info, cusparse_new, (csric02Info_t *info),
+	((void **)info, CUSPARSE_ITEM_CSRIC02))
+STUB(library, cusparseStatus_t, cusparseDestroyCsric02Info, cusparse_free, (csric02Info_t info),
+	(info, CUSPARSE_ITEM_CSRIC02))
+STUB(library, cusparseStatus_t, cusparseCreateBsric02Info, cusparse_new, (bsric02Info_t *info),
+	((void **)info, CUSPARSE_ITEM_BSRIC02))
+STUB(library, cusparseStatus_t, cusparseDestroyBsric02Info, cusparse_free, (bsric02Info_t info),
+	(info, CUSPARSE_ITEM_BSRIC02))
+STUB(library, cusparseStatus_t, cusparseCreateCsrilu02Info, cusparse_new,
+	(csrilu02Info_t *info), ((void **)info, CUSPARSE_ITEM_CSRILU02))
+STUB(library, cusparseStatus_t, cusparseDestroyCsrilu02Info, cusparse_free,
+	(csrilu02Info_t info), (info, CUSPARSE_ITEM_CSRILU02))
+STUB(library, cusparseStatus_t, cusparseCreateBsrilu02Info, cusparse_new,
+	(bsrilu02Info_t *info), ((void **)info, CUSPARSE_ITEM_BSRILU02))
+STUB(library, cusparseStatus_t, cusparseDestroyBsrilu02Info, cusparse_free,
+	(bsrilu02Info_t info), (info, CUSPARSE_ITEM_BSRILU02))
+STUB(library, cusparseStatus_t, cusparseCreateBsrsv2Info, cusparse_new, (bsrsv2Info_t *info),
+	((void **)info, CUSPARSE_ITEM_BSRSV2))
+STUB(library, cusparseStatus_t, cusparseDestroyBsrsv2Info, cusparse_free, (bsrsv2Info_t info),
+	(info, CUSPARSE_ITEM_BSRSV2))
+STUB(library, cusparseStatus_t, cusparseCreateBsrsm2Info, cusparse_new, (bsrsm2Info_t *info),
+	((void **)info, CUSPARSE_ITEM_BSRSM2))
+STUB(library, cusparseStatus_t, cusparseDestroyBsrsm2Info, cusparse_free, (bsrsm2Info_t info),
+	(info, CUSPARSE_ITEM_BSRSM2))
+STUB(library, cusparseStatus_t, cusparseCreateCsru2csrInfo, cusparse_new,
+	(csru2csrInfo_t *info), ((void **)info, CUSPARSE_ITEM_CSRU2CSR))
+STUB(library, cusparseStatus_t, cusparseDestroyCsru2csrInfo, cusparse_free,
+	(csru2csrInfo_t info), (info, CUSPARSE_ITEM_CSRU2CSR))
+STUB(library, cusparseStatus_t, cusparseCreateColorInfo, cusparse_new,
+	(cusparseColorInfo_t *info), ((void **)info, CUSPARSE_ITEM_COLOR))
+STUB(library, cusparseStatus_t, cusparseDestroyColorInfo, cusparse_free,
+	(cusparseColorInfo_t info), (info, CUSPARSE_ITEM_COLOR))
+STUB(library, cusparseStatus_t, cusparseCreatePruneInfo, cusparse_new, (pruneInfo_t *info),
+	((void **)info, CUSPARSE_ITEM_PRUNE))
+STUB(library, cusparseStatus_t, cusparseDestroyPruneInfo, cusparse_free, (pruneInfo_t info),
+	(info, CUSPARSE_ITEM_PRUNE))
 
 /* learned 3202 */
 STUB_EXPORT cusparseStatus_t cusparseSgemvi(cusparseHandle_t handle, cusparseOperation_t transA,
@@ -3075,54 +3076,59 @@ STUB(library, cusparseStatus_t, cusparseCreateSpVec, hand_cusparseCreateSpVec,
 	void *values, cusparseIndexType_t idxType, cusparseIndexBase_t idxBase,
 	cudaDataType valueType), (spVecDescr, size, nnz, indices, values, idxType, idxBase,
 	valueType))
-STUB(library, cusparseStatus_t, cusparseCreateConstSpVec, hand_cusparseCreateConstSpVec,
+STUB(library, cusparseStatus_t, cusparseCreateConstSpVec, hand_cusparseCreateSpVec,
 	(cusparseConstSpVecDescr_t *spVecDescr, int64_t size, int64_t nnz, const void *indices,
 	const void *values, cusparseIndexType_t idxType, cusparseIndexBase_t idxBase,
-	cudaDataType valueType), (spVecDescr, size, nnz, indices, values, idxType, idxBase,
-	valueType))
-STUB(library, cusparseStatus_t, cusparseDestroySpVec, hand_cusparseDestroySpVec,
-	(cusparseConstSpVecDescr_t spVecDescr), (spVecDescr))
+	cudaDataType valueType), ((cusparseSpVecDescr_t *)spVecDescr, size, nnz,
+	(void *)(uintptr_t)indices, (void *)(uintptr_t)values, idxType, idxBase, valueType))
+STUB(library, cusparseStatus_t, cusparseDestroySpVec, cusparse_free,
+	(cusparseConstSpVecDescr_t spVecDescr), (spVecDescr, CUSPARSE_ITEM_SPVEC))
 STUB(library, cusparseStatus_t, cusparseSpVecGet, hand_cusparseSpVecGet,
 	(cusparseSpVecDescr_t spVecDescr, int64_t *size, int64_t *nnz, void **indices,
 	void **values, cusparseIndexType_t *idxType, cusparseIndexBase_t *idxBase,
 	cudaDataType *valueType), (spVecDescr, size, nnz, indices, values, idxType, idxBase,
 	valueType))
-STUB(library, cusparseStatus_t, cusparseConstSpVecGet, hand_cusparseConstSpVecGet,
+STUB(library, cusparseStatus_t, cusparseConstSpVecGet, hand_cusparseSpVecGet,
 	(cusparseConstSpVecDescr_t spVecDescr, int64_t *size, int64_t *nnz,
 	const void **indices, const void **values, cusparseIndexType_t *idxType,
-	cusparseIndexBase_t *idxBase, cudaDataType *valueType), (spVecDescr, size, nnz, indices,
-	values, idxType, idxBase, valueType))
+	cusparseIndexBase_t *idxBase, cudaDataType *valueType),
+	((cusparseSpVecDescr_t)spVecDescr, size, nnz, (void **)indices, (void **)values,
+	idxType, idxBase, valueType))
 STUB(library, cusparseStatus_t, cusparseSpVecGetIndexBase, hand_cusparseSpVecGetIndexBase,
 	(cusparseConstSpVecDescr_t spVecDescr, cusparseIndexBase_t *idxBase), (spVecDescr,
 	idxBase))
 STUB(library, cusparseStatus_t, cusparseSpVecGetValues, hand_cusparseSpVecGetValues,
 	(cusparseSpVecDescr_t spVecDescr, void **values), (spVecDescr, values))
-STUB(library, cusparseStatus_t, cusparseConstSpVecGetValues, hand_cusparseConstSpVecGetValues,
-	(cusparseConstSpVecDescr_t spVecDescr, const void **values), (spVecDescr, values))
+STUB(library, cusparseStatus_t, cusparseConstSpVecGetValues, hand_cusparseSpVecGetValues,
+	(cusparseConstSpVecDescr_t spVecDescr, const void **values),
+	((cusparseSpVecDescr_t)spVecDescr, (void **)values))
 STUB(library, cusparseStatus_t, cusparseSpVecSetValues, hand_cusparseSpVecSetValues,
 	(cusparseSpVecDescr_t spVecDescr, void *values), (spVecDescr, values))
 STUB(library, cusparseStatus_t, cusparseCreateDnVec, hand_cusparseCreateDnVec,
 	(cusparseDnVecDescr_t *dnVecDescr, int64_t size, void *values, cudaDataType valueType),
 	(dnVecDescr, size, values, valueType))
-STUB(library, cusparseStatus_t, cusparseCreateConstDnVec, hand_cusparseCreateConstDnVec,
+STUB(library, cusparseStatus_t, cusparseCreateConstDnVec, hand_cusparseCreateDnVec,
 	(cusparseConstDnVecDescr_t *dnVecDescr, int64_t size, const void *values,
-	cudaDataType valueType), (dnVecDescr, size, values, valueType))
-STUB(library, cusparseStatus_t, cusparseDestroyDnVec, hand_cusparseDestroyDnVec,
-	(cusparseConstDnVecDescr_t dnVecDescr), (dnVecDescr))
+	cudaDataType valueType), ((cusparseDnVecDescr_t *)dnVecDescr, size,
+	(void *)(uintptr_t)values, valueType))
+STUB(library, cusparseStatus_t, cusparseDestroyDnVec, cusparse_free,
+	(cusparseConstDnVecDescr_t dnVecDescr), (dnVecDescr, CUSPARSE_ITEM_DNVEC))
 STUB(library, cusparseStatus_t, cusparseDnVecGet, hand_cusparseDnVecGet,
 	(cusparseDnVecDescr_t dnVecDescr, int64_t *size, void **values,
 	cudaDataType *valueType), (dnVecDescr, size, values, valueType))
-STUB(library, cusparseStatus_t, cusparseConstDnVecGet, hand_cusparseConstDnVecGet,
+STUB(library, cusparseStatus_t, cusparseConstDnVecGet, hand_cusparseDnVecGet,
 	(cusparseConstDnVecDescr_t dnVecDescr, int64_t *size, const void **values,
-	cudaDataType *valueType), (dnVecDescr, size, values, valueType))
+	cudaDataType *valueType), ((cusparseDnVecDescr_t)dnVecDescr, size, (void **)values,
+	valueType))
 STUB(library, cusparseStatus_t, cusparseDnVecGetValues, hand_cusparseDnVecGetValues,
 	(cusparseDnVecDescr_t dnVecDescr, void **values), (dnVecDescr, values))
-STUB(library, cusparseStatus_t, cusparseConstDnVecGetValues, hand_cusparseConstDnVecGetValues,
-	(cusparseConstDnVecDescr_t dnVecDescr, const void **values), (dnVecDescr, values))
+STUB(library, cusparseStatus_t, cusparseConstDnVecGetValues, hand_cusparseDnVecGetValues,
+	(cusparseConstDnVecDescr_t dnVecDescr, const void **values),
+	((cusparseDnVecDescr_t)dnVecDescr, (void **)values))
 STUB(library, cusparseStatus_t, cusparseDnVecSetValues, hand_cusparseDnVecSetValues,
 	(cusparseDnVecDescr_t dnVecDescr, void *values), (dnVecDescr, values))
-STUB(library, cusparseStatus_t, cusparseDestroySpMat, hand_cusparseDestroySpMat,
-	(cusparseConstSpMatDescr_t spMatDescr), (spMatDescr))
+STUB(library, cusparseStatus_t, cusparseDestroySpMat, cusparse_free,
+	(cusparseConstSpMatDescr_t spMatDescr), (spMatDescr, CUSPARSE_ITEM_SPMAT))
 STUB(library, cusparseStatus_t, cusparseSpMatGetFormat, hand_cusparseSpMatGetFormat,
 	(cusparseConstSpMatDescr_t spMatDescr, cusparseFormat_t *format), (spMatDescr, format))
 STUB(library, cusparseStatus_t, cusparseSpMatGetIndexBase, hand_cusparseSpMatGetIndexBase,
@@ -3130,8 +3136,9 @@ STUB(library, cusparseStatus_t, cusparseSpMatGetIndexBase, hand_cusparseSpMatGet
 	idxBase))
 STUB(library, cusparseStatus_t, cusparseSpMatGetValues, hand_cusparseSpMatGetValues,
 	(cusparseSpMatDescr_t spMatDescr, void **values), (spMatDescr, values))
-STUB(library, cusparseStatus_t, cusparseConstSpMatGetValues, hand_cusparseConstSpMatGetValues,
-	(cusparseConstSpMatDescr_t spMatDescr, const void **values), (spMatDescr, values))
+STUB(library, cusparseStatus_t, cusparseConstSpMatGetValues, hand_cusparseSpMatGetValues,
+	(cusparseConstSpMatDescr_t spMatDescr, const void **values),
+	((cusparseSpMatDescr_t)spMatDescr, (void **)values))
 STUB(library, cusparseStatus_t, cusparseSpMatSetValues, hand_cusparseSpMatSetValues,
 	(cusparseSpMatDescr_t spMatDescr, void *values), (spMatDescr, values))
 STUB(library, cusparseStatus_t, cusparseSpMatGetSize, hand_cusparseSpMatGetSize,
@@ -3163,13 +3170,14 @@ STUB(library, cusparseStatus_t, cusparseCreateCsr, hand_cusparseCreateCsr,
 	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols, nnz,
 	csrRowOffsets, csrColInd, csrValues, csrRowOffsetsType, csrColIndType, idxBase,
 	valueType))
-STUB(library, cusparseStatus_t, cusparseCreateConstCsr, hand_cusparseCreateConstCsr,
+STUB(library, cusparseStatus_t, cusparseCreateConstCsr, hand_cusparseCreateCsr,
 	(cusparseConstSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
 	const void *csrRowOffsets, const void *csrColInd, const void *csrValues,
 	cusparseIndexType_t csrRowOffsetsType, cusparseIndexType_t csrColIndType,
-	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols, nnz,
-	csrRowOffsets, csrColInd, csrValues, csrRowOffsetsType, csrColIndType, idxBase,
-	valueType))
+	cusparseIndexBase_t idxBase, cudaDataType valueType),
+	((cusparseSpMatDescr_t *)spMatDescr, rows, cols, nnz, (void *)(uintptr_t)csrRowOffsets,
+	(void *)(uintptr_t)csrColInd, (void *)(uintptr_t)csrValues, csrRowOffsetsType,
+	csrColIndType, idxBase, valueType))
 STUB(library, cusparseStatus_t, cusparseCreateCsc, hand_cusparseCreateCsc,
 	(cusparseSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
 	void *cscColOffsets, void *cscRowInd, void *cscValues,
@@ -3177,13 +3185,14 @@ STUB(library, cusparseStatus_t, cusparseCreateCsc, hand_cusparseCreateCsc,
 	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols, nnz,
 	cscColOffsets, cscRowInd, cscValues, cscColOffsetsType, cscRowIndType, idxBase,
 	valueType))
-STUB(library, cusparseStatus_t, cusparseCreateConstCsc, hand_cusparseCreateConstCsc,
+STUB(library, cusparseStatus_t, cusparseCreateConstCsc, hand_cusparseCreateCsc,
 	(cusparseConstSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
 	const void *cscColOffsets, const void *cscRowInd, const void *cscValues,
 	cusparseIndexType_t cscColOffsetsType, cusparseIndexType_t cscRowIndType,
-	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols, nnz,
-	cscColOffsets, cscRowInd, cscValues, cscColOffsetsType, cscRowIndType, idxBase,
-	valueType))
+	cusparseIndexBase_t idxBase, cudaDataType valueType),
+	((cusparseSpMatDescr_t *)spMatDescr, rows, cols, nnz, (void *)(uintptr_t)cscColOffsets,
+	(void *)(uintptr_t)cscRowInd, (void *)(uintptr_t)cscValues, cscColOffsetsType,
+	cscRowIndType, idxBase, valueType))
 STUB(library, cusparseStatus_t, cusparseCsrGet, hand_cusparseCsrGet,
 	(cusparseSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols, int64_t *nnz,
 	void **csrRowOffsets, void **csrColInd, void **csrValues,
@@ -3191,12 +3200,13 @@ STUB(library, cusparseStatus_t, cusparseCsrGet, hand_cusparseCsrGet,
 	cusparseIndexBase_t *idxBase, cudaDataType *valueType), (spMatDescr, rows, cols, nnz,
 	csrRowOffsets, csrColInd, csrValues, csrRowOffsetsType, csrColIndType, idxBase,
 	valueType))
-STUB(library, cusparseStatus_t, cusparseConstCsrGet, hand_cusparseConstCsrGet,
+STUB(library, cusparseStatus_t, cusparseConstCsrGet, hand_cusparseCsrGet,
 	(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols, int64_t *nnz,
 	const void **csrRowOffsets, const void **csrColInd, const void **csrValues,
 	cusparseIndexType_t *csrRowOffsetsType, cusparseIndexType_t *csrColIndType,
-	cusparseIndexBase_t *idxBase, cudaDataType *valueType), (spMatDescr, rows, cols, nnz,
-	csrRowOffsets, csrColInd, csrValues, csrRowOffsetsType, csrColIndType, idxBase,
+	cusparseIndexBase_t *idxBase, cudaDataType *valueType),
+	((cusparseSpMatDescr_t)spMatDescr, rows, cols, nnz, (void **)csrRowOffsets,
+	(void **)csrColInd, (void **)csrValues, csrRowOffsetsType, csrColIndType, idxBase,
 	valueType))
 STUB(library, cusparseStatus_t, cusparseCscGet, hand_cusparseCscGet,
 	(cusparseSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols, int64_t *nnz,
@@ -3205,12 +3215,13 @@ STUB(library, cusparseStatus_t, cusparseCscGet, hand_cusparseCscGet,
 	cusparseIndexBase_t *idxBase, cudaDataType *valueType), (spMatDescr, rows, cols, nnz,
 	cscColOffsets, cscRowInd, cscValues, cscColOffsetsType, cscRowIndType, idxBase,
 	valueType))
-STUB(library, cusparseStatus_t, cusparseConstCscGet, hand_cusparseConstCscGet,
+STUB(library, cusparseStatus_t, cusparseConstCscGet, hand_cusparseCscGet,
 	(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols, int64_t *nnz,
 	const void **cscColOffsets, const void **cscRowInd, const void **cscValues,
 	cusparseIndexType_t *cscColOffsetsType, cusparseIndexType_t *cscRowIndType,
-	cusparseIndexBase_t *idxBase, cudaDataType *valueType), (spMatDescr, rows, cols, nnz,
-	cscColOffsets, cscRowInd, cscValues, cscColOffsetsType, cscRowIndType, idxBase,
+	cusparseIndexBase_t *idxBase, cudaDataType *valueType),
+	((cusparseSpMatDescr_t)spMatDescr, rows, cols, nnz, (void **)cscColOffsets,
+	(void **)cscRowInd, (void **)cscValues, cscColOffsetsType, cscRowIndType, idxBase,
 	valueType))
 STUB(library, cusparseStatus_t, cusparseCsrSetPointers, hand_cusparseCsrSetPointers,
 	(cusparseSpMatDescr_t spMatDescr, void *csrRowOffsets, void *csrColInd,
@@ -3226,36 +3237,38 @@ STUB(library, cusparseStatus_t, cusparseCreateBsr, hand_cusparseCreateBsr,
 	cusparseOrder_t order), (spMatDescr, brows, bcols, bnnz, rowBlockSize, colBlockSize,
 	bsrRowOffsets, bsrColInd, bsrValues, bsrRowOffsetsType, bsrColIndType, idxBase,
 	valueType, order))
-STUB(library, cusparseStatus_t, cusparseCreateConstBsr, hand_cusparseCreateConstBsr,
+STUB(library, cusparseStatus_t, cusparseCreateConstBsr, hand_cusparseCreateBsr,
 	(cusparseConstSpMatDescr_t *spMatDescr, int64_t brows, int64_t bcols, int64_t bnnz,
 	int64_t rowBlockDim, int64_t colBlockDim, const void *bsrRowOffsets,
 	const void *bsrColInd, const void *bsrValues, cusparseIndexType_t bsrRowOffsetsType,
 	cusparseIndexType_t bsrColIndType, cusparseIndexBase_t idxBase, cudaDataType valueType,
-	cusparseOrder_t order), (spMatDescr, brows, bcols, bnnz, rowBlockDim, colBlockDim,
-	bsrRowOffsets, bsrColInd, bsrValues, bsrRowOffsetsType, bsrColIndType, idxBase,
-	valueType, order))
+	cusparseOrder_t order), ((cusparseSpMatDescr_t *)spMatDescr, brows, bcols, bnnz,
+	rowBlockDim, colBlockDim, (void *)(uintptr_t)bsrRowOffsets,
+	(void *)(uintptr_t)bsrColInd, (void *)(uintptr_t)bsrValues, bsrRowOffsetsType,
+	bsrColIndType, idxBase, valueType, order))
 STUB(library, cusparseStatus_t, cusparseCreateCoo, hand_cusparseCreateCoo,
 	(cusparseSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
 	void *cooRowInd, void *cooColInd, void *cooValues, cusparseIndexType_t cooIdxType,
 	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols, nnz,
 	cooRowInd, cooColInd, cooValues, cooIdxType, idxBase, valueType))
-STUB(library, cusparseStatus_t, cusparseCreateConstCoo, hand_cusparseCreateConstCoo,
+STUB(library, cusparseStatus_t, cusparseCreateConstCoo, hand_cusparseCreateCoo,
 	(cusparseConstSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
 	const void *cooRowInd, const void *cooColInd, const void *cooValues,
 	cusparseIndexType_t cooIdxType, cusparseIndexBase_t idxBase, cudaDataType valueType),
-	(spMatDescr, rows, cols, nnz, cooRowInd, cooColInd, cooValues, cooIdxType, idxBase,
+	((cusparseSpMatDescr_t *)spMatDescr, rows, cols, nnz, (void *)(uintptr_t)cooRowInd,
+	(void *)(uintptr_t)cooColInd, (void *)(uintptr_t)cooValues, cooIdxType, idxBase,
 	valueType))
 STUB(library, cusparseStatus_t, cusparseCooGet, hand_cusparseCooGet,
 	(cusparseSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols, int64_t *nnz,
 	void **cooRowInd, void **cooColInd, void **cooValues, cusparseIndexType_t *idxType,
 	cusparseIndexBase_t *idxBase, cudaDataType *valueType), (spMatDescr, rows, cols, nnz,
 	cooRowInd, cooColInd, cooValues, idxType, idxBase, valueType))
-STUB(library, cusparseStatus_t, cusparseConstCooGet, hand_cusparseConstCooGet,
+STUB(library, cusparseStatus_t, cusparseConstCooGet, hand_cusparseCooGet,
 	(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols, int64_t *nnz,
 	const void **cooRowInd, const void **cooColInd, const void **cooValues,
 	cusparseIndexType_t *idxType, cusparseIndexBase_t *idxBase, cudaDataType *valueType),
-	(spMatDescr, rows, cols, nnz, cooRowInd, cooColInd, cooValues, idxType, idxBase,
-	valueType))
+	((cusparseSpMatDescr_t)spMatDescr, rows, cols, nnz, (void **)cooRowInd,
+	(void **)cooColInd, (void **)cooValues, idxType, idxBase, valueType))
 STUB(library, cusparseStatus_t, cusparseCooSetPointers, hand_cusparseCooSetPointers,
 	(cusparseSpMatDescr_t spMatDescr, void *cooRows, void *cooColumns, void *cooValues),
 	(spMatDescr, cooRows, cooColumns, cooValues))
@@ -3264,23 +3277,24 @@ STUB(library, cusparseStatus_t, cusparseCreateBlockedEll, hand_cusparseCreateBlo
 	int64_t ellCols, void *ellColInd, void *ellValue, cusparseIndexType_t ellIdxType,
 	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols,
 	ellBlockSize, ellCols, ellColInd, ellValue, ellIdxType, idxBase, valueType))
-STUB(library, cusparseStatus_t, cusparseCreateConstBlockedEll,
-	hand_cusparseCreateConstBlockedEll, (cusparseConstSpMatDescr_t *spMatDescr,
-	int64_t rows, int64_t cols, int64_t ellBlockSize, int64_t ellCols,
-	const void *ellColInd, const void *ellValue, cusparseIndexType_t ellIdxType,
-	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols,
-	ellBlockSize, ellCols, ellColInd, ellValue, ellIdxType, idxBase, valueType))
+STUB(library, cusparseStatus_t, cusparseCreateConstBlockedEll, hand_cusparseCreateBlockedEll,
+	(cusparseConstSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols,
+	int64_t ellBlockSize, int64_t ellCols, const void *ellColInd, const void *ellValue,
+	cusparseIndexType_t ellIdxType, cusparseIndexBase_t idxBase, cudaDataType valueType),
+	((cusparseSpMatDescr_t *)spMatDescr, rows, cols, ellBlockSize, ellCols,
+	(void *)(uintptr_t)ellColInd, (void *)(uintptr_t)ellValue, ellIdxType, idxBase,
+	valueType))
 STUB(library, cusparseStatus_t, cusparseBlockedEllGet, hand_cusparseBlockedEllGet,
 	(cusparseSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols, int64_t *ellBlockSize,
 	int64_t *ellCols, void **ellColInd, void **ellValue, cusparseIndexType_t *ellIdxType,
 	cusparseIndexBase_t *idxBase, cudaDataType *valueType), (spMatDescr, rows, cols,
 	ellBlockSize, ellCols, ellColInd, ellValue, ellIdxType, idxBase, valueType))
-STUB(library, cusparseStatus_t, cusparseConstBlockedEllGet, hand_cusparseConstBlockedEllGet,
+STUB(library, cusparseStatus_t, cusparseConstBlockedEllGet, hand_cusparseBlockedEllGet,
 	(cusparseConstSpMatDescr_t spMatDescr, int64_t *rows, int64_t *cols,
 	int64_t *ellBlockSize, int64_t *ellCols, const void **ellColInd, const void **ellValue,
 	cusparseIndexType_t *ellIdxType, cusparseIndexBase_t *idxBase, cudaDataType *valueType),
-	(spMatDescr, rows, cols, ellBlockSize, ellCols, ellColInd, ellValue, ellIdxType,
-	idxBase, valueType))
+	((cusparseSpMatDescr_t)spMatDescr, rows, cols, ellBlockSize, ellCols,
+	(void **)ellColInd, (void **)ellValue, ellIdxType, idxBase, valueType))
 STUB(library, cusparseStatus_t, cusparseCreateSlicedEll, hand_cusparseCreateSlicedEll,
 	(cusparseSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
 	int64_t sellValuesSize, int64_t sliceSize, void *sellSliceOffsets, void *sellColInd,
@@ -3289,36 +3303,40 @@ STUB(library, cusparseStatus_t, cusparseCreateSlicedEll, hand_cusparseCreateSlic
 	cudaDataType valueType), (spMatDescr, rows, cols, nnz, sellValuesSize, sliceSize,
 	sellSliceOffsets, sellColInd, sellValues, sellSliceOffsetsType, sellColIndType, idxBase,
 	valueType))
-STUB(library, cusparseStatus_t, cusparseCreateConstSlicedEll, hand_cusparseCreateConstSlicedEll,
+STUB(library, cusparseStatus_t, cusparseCreateConstSlicedEll, hand_cusparseCreateSlicedEll,
 	(cusparseConstSpMatDescr_t *spMatDescr, int64_t rows, int64_t cols, int64_t nnz,
 	int64_t sellValuesSize, int64_t sliceSize, const void *sellSliceOffsets,
 	const void *sellColInd, const void *sellValues,
 	cusparseIndexType_t sellSliceOffsetsType, cusparseIndexType_t sellColIndType,
-	cusparseIndexBase_t idxBase, cudaDataType valueType), (spMatDescr, rows, cols, nnz,
-	sellValuesSize, sliceSize, sellSliceOffsets, sellColInd, sellValues,
-	sellSliceOffsetsType, sellColIndType, idxBase, valueType))
+	cusparseIndexBase_t idxBase, cudaDataType valueType),
+	((cusparseSpMatDescr_t *)spMatDescr, rows, cols, nnz, sellValuesSize, sliceSize,
+	(void *)(uintptr_t)sellSliceOffsets, (void *)(uintptr_t)sellColInd,
+	(void *)(uintptr_t)sellValues, sellSliceOffsetsType, sellColIndType, idxBase,
+	valueType))
 STUB(library, cusparseStatus_t, cusparseCreateDnMat, hand_cusparseCreateDnMat,
 	(cusparseDnMatDescr_t *dnMatDescr, int64_t rows, int64_t cols, int64_t ld, void *values,
 	cudaDataType valueType, cusparseOrder_t order), (dnMatDescr, rows, cols, ld, values,
 	valueType, order))
-STUB(library, cusparseStatus_t, cusparseCreateConstDnMat, hand_cusparseCreateConstDnMat,
+STUB(library, cusparseStatus_t, cusparseCreateConstDnMat, hand_cusparseCreateDnMat,
 	(cusparseConstDnMatDescr_t *dnMatDescr, int64_t rows, int64_t cols, int64_t ld,
-	const void *values, cudaDataType valueType, cusparseOrder_t order), (dnMatDescr, rows,
-	cols, ld, values, valueType, order))
-STUB(library, cusparseStatus_t, cusparseDestroyDnMat, hand_cusparseDestroyDnMat,
-	(cusparseConstDnMatDescr_t dnMatDescr), (dnMatDescr))
+	const void *values, cudaDataType valueType, cusparseOrder_t order),
+	((cusparseDnMatDescr_t *)dnMatDescr, rows, cols, ld, (void *)(uintptr_t)values,
+	valueType, order))
+STUB(library, cusparseStatus_t, cusparseDestroyDnMat, cusparse_free,
+	(cusparseConstDnMatDescr_t dnMatDescr), (dnMatDescr, CUSPARSE_ITEM_DNMAT))
 STUB(library, cusparseStatus_t, cusparseDnMatGet, hand_cusparseDnMatGet,
 	(cusparseDnMatDescr_t dnMatDescr, int64_t *rows, int64_t *cols, int64_t *ld,
 	void **values, cudaDataType *type, cusparseOrder_t *order), (dnMatDescr, rows, cols, ld,
 	values, type, order))
-STUB(library, cusparseStatus_t, cusparseConstDnMatGet, hand_cusparseConstDnMatGet,
+STUB(library, cusparseStatus_t, cusparseConstDnMatGet, hand_cusparseDnMatGet,
 	(cusparseConstDnMatDescr_t dnMatDescr, int64_t *rows, int64_t *cols, int64_t *ld,
-	const void **values, cudaDataType *type, cusparseOrder_t *order), (dnMatDescr, rows,
-	cols, ld, values, type, order))
+	const void **values, cudaDataType *type, cusparseOrder_t *order),
+	((cusparseDnMatDescr_t)dnMatDescr, rows, cols, ld, (void **)values, type, order))
 STUB(library, cusparseStatus_t, cusparseDnMatGetValues, hand_cusparseDnMatGetValues,
 	(cusparseDnMatDescr_t dnMatDescr, void **values), (dnMatDescr, values))
-STUB(library, cusparseStatus_t, cusparseConstDnMatGetValues, hand_cusparseConstDnMatGetValues,
-	(cusparseConstDnMatDescr_t dnMatDescr, const void **values), (dnMatDescr, values))
+STUB(library, cusparseStatus_t, cusparseConstDnMatGetValues, hand_cusparseDnMatGetValues,
+	(cusparseConstDnMatDescr_t dnMatDescr, const void **values),
+	((cusparseDnMatDescr_t)dnMatDescr, (void **)values))
 STUB(library, cusparseStatus_t, cusparseDnMatSetValues, hand_cusparseDnMatSetValues,
 	(cusparseDnMatDescr_t dnMatDescr, void *values), (dnMatDescr, values))
 STUB(library, cusparseStatus_t, cusparseDnMatSetStridedBatch, hand_cusparseDnMatSetStridedBatch,
@@ -3585,10 +3603,10 @@ STUB(library, cusparseStatus_t, cusparseSpMatSetPointers, hand_cusparseSpMatSetP
 STUB(library, cusparseStatus_t, cusparseSpMatGetPointers, hand_cusparseSpMatGetPointers,
 	(cusparseSpMatDescr_t spMatDescr, cusparseSpMatPointers_t *pointers), (spMatDescr,
 	pointers))
-STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrCreate,
-	hand_cusparseSpMatConvertDescrCreate, (cusparseSpMatConvertDescr_t *descr), (descr))
-STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrDestroy,
-	hand_cusparseSpMatConvertDescrDestroy, (cusparseSpMatConvertDescr_t descr), (descr))
+STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrCreate, cusparse_new,
+	(cusparseSpMatConvertDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_CONVERT))
+STUB(library, cusparseStatus_t, cusparseSpMatConvertDescrDestroy, cusparse_free,
+	(cusparseSpMatConvertDescr_t descr), (descr, CUSPARSE_ITEM_CONVERT))
 
 /* cached 3507 */
 STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t handle,
@@ -3652,10 +3670,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle,
 	library_put_device(&items, externalBuffer);
 	return library_send(&items);
 }
-STUB(library, cusparseStatus_t, cusparseSpSV_createDescr, hand_cusparseSpSV_createDescr,
-	(cusparseSpSVDescr_t *descr), (descr))
-STUB(library, cusparseStatus_t, cusparseSpSV_destroyDescr, hand_cusparseSpSV_destroyDescr,
-	(cusparseSpSVDescr_t descr), (descr))
+STUB(library, cusparseStatus_t, cusparseSpSV_createDescr, cusparse_new,
+	(cusparseSpSVDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPSV))
+STUB(library, cusparseStatus_t, cusparseSpSV_destroyDescr, cusparse_free,
+	(cusparseSpSVDescr_t descr), (descr, CUSPARSE_ITEM_SPSV))
 
 /* cached 3482 */
 STUB_EXPORT cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle,
@@ -3740,10 +3758,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_updateMatrix(cusparseHandle_t handle,
 	library_put_int(&items, (uint32_t)updatePart);
 	return library_send(&items);
 }
-STUB(library, cusparseStatus_t, cusparseSpSM_createDescr, hand_cusparseSpSM_createDescr,
-	(cusparseSpSMDescr_t *descr), (descr))
-STUB(library, cusparseStatus_t, cusparseSpSM_destroyDescr, hand_cusparseSpSM_destroyDescr,
-	(cusparseSpSMDescr_t descr), (descr))
+STUB(library, cusparseStatus_t, cusparseSpSM_createDescr, cusparse_new,
+	(cusparseSpSMDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPSM))
+STUB(library, cusparseStatus_t, cusparseSpSM_destroyDescr, cusparse_free,
+	(cusparseSpSMDescr_t descr), (descr, CUSPARSE_ITEM_SPSM))
 
 /* cached 3486 */
 STUB_EXPORT cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle,
@@ -3909,10 +3927,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOpera
 	library_put_device(&items, externalBuffer);
 	return library_send(&items);
 }
-STUB(library, cusparseStatus_t, cusparseSpGEMM_createDescr, hand_cusparseSpGEMM_createDescr,
-	(cusparseSpGEMMDescr_t *descr), (descr))
-STUB(library, cusparseStatus_t, cusparseSpGEMM_destroyDescr, hand_cusparseSpGEMM_destroyDescr,
-	(cusparseSpGEMMDescr_t descr), (descr))
+STUB(library, cusparseStatus_t, cusparseSpGEMM_createDescr, cusparse_new,
+	(cusparseSpGEMMDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPGEMM))
+STUB(library, cusparseStatus_t, cusparseSpGEMM_destroyDescr, cusparse_free,
+	(cusparseSpGEMMDescr_t descr), (descr, CUSPARSE_ITEM_SPGEMM))
 
 /* call 3493 */
 STUB_EXPORT cusparseStatus_t cusparseSpGEMM_workEstimation(cusparseHandle_t handle,
@@ -4107,10 +4125,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_copy(cusparseHandle_t handle,
 	return library_send(&items);
 }
 LIKE_cusparseSpGEMM_copy(cusparseSpGEMMreuse_compute)
-STUB(library, cusparseStatus_t, cusparseSpGEAM_createDescr, hand_cusparseSpGEAM_createDescr,
-	(cusparseSpGEAMDescr_t *descr), (descr))
-STUB(library, cusparseStatus_t, cusparseSpGEAM_destroyDescr, hand_cusparseSpGEAM_destroyDescr,
-	(cusparseSpGEAMDescr_t descr), (descr))
+STUB(library, cusparseStatus_t, cusparseSpGEAM_createDescr, cusparse_new,
+	(cusparseSpGEAMDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPGEAM))
+STUB(library, cusparseStatus_t, cusparseSpGEAM_destroyDescr, cusparse_free,
+	(cusparseSpGEAMDescr_t descr), (descr, CUSPARSE_ITEM_SPGEAM))
 
 /* cached 3501 */
 STUB_EXPORT cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle,

@@ -84,13 +84,15 @@ cudaError_t runtime_copy_with_attributes(void *dst, const void *src, size_t size
 {
 	size_t first = 0;
 
-	return hand_cudaMemcpyBatchAsync(&dst, &src, &size, 1, attr, &first, 1, stream);
+	return RUNTIME_DRIVER(cuMemcpyBatchAsync_v2((CUdeviceptr *)&dst, (CUdeviceptr *)&src,
+		&size, 1, (CUmemcpyAttributes *)attr, &first, 1, (CUstream)stream));
 }
 
 cudaError_t runtime_copy_3d_with_attributes(
 	struct cudaMemcpy3DBatchOp *op, unsigned long long flags, cudaStream_t stream)
 {
-	return hand_cudaMemcpy3DBatchAsync(1, op, flags, stream);
+	return RUNTIME_DRIVER(cuMemcpy3DBatchAsync_v2(
+		1, (CUDA_MEMCPY3D_BATCH_OP *)op, flags, (CUstream)stream));
 }
 #endif
 

@@ -452,7 +452,7 @@ CUresult hand_cuModuleLoad(CUmodule *module, const char *fname)
 	status = image_read(fname, &image, NULL);
 	if (status)
 		return status;
-	status = hand_cuModuleLoadData(module, image);
+	status = hand_cuModuleLoadDataEx(module, image, 0, NULL, NULL);
 	free(image);
 	return status;
 }

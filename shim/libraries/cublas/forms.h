@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What shim/generated/cublas_forms.c may name: functions that many of cuBLAS's functions are a
+ * What the stubs of shim/generated/ may name: functions that many of cuBLAS's functions are a
  * form of, as their as() in cublas.api says.
  */
 #ifndef VCUDA_SHIM_CUBLAS_FORMS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What shim/generated/cublaslt_forms.c may name: functions that many of cuBLASLt's functions
+ * What the stubs of shim/generated/ may name: functions that many of cuBLASLt's functions
  * are a form of, as their as() in cublaslt.api says.
  */
 #ifndef VCUDA_SHIM_CUBLASLT_FORMS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What shim/generated/cudnn_forms.c may name: functions that many of cuDNN's functions are a
+ * What the stubs of shim/generated/ may name: functions that many of cuDNN's functions are a
  * form of, as their as() in cudnn.api says.
  */
 #ifndef VCUDA_SHIM_CUDNN_FORMS_H
