@@ -18,7 +18,8 @@ library_find 'libcusolver.so.1[12]' 'libcublas.so.1[23]' 'libcusparse.so.12' 'li
 library_start
 for abi in 11 12; do
 	native=$(library_native libcusolver.so.$abi)
-	for program in statuses cholesky lu ldl qr reduce eigen geev svd refine captured; do
+	for program in statuses cholesky lu ldl qr reduce eigen geev svd refine \
+			captured sparse sparse_factor sparse_host refactor; do
 		if [ -n "$native" ] && [ "$driver" = nvidia ]; then
 			library_row "native $abi $program" env LD_LIBRARY_PATH="$path" \
 				"$dist/cusolver/$abi/$program"
