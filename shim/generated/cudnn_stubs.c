@@ -3187,19 +3187,20 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnInferVersionCheck, cudnn_versions_agree,
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnTrainVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
-#define WHY "graphs filled by cuDNN: capture is served"
+#define WHY "graphs filled by cuDNN: capture the stream of cudnnBackendExecute"
 #if VCUDA_ABI == 9
 REFUSED(cudnn, cudnnStatus_t, cudnnBackendPopulateCudaGraph)
 REFUSED(cudnn, cudnnStatus_t, cudnnBackendUpdateCudaGraph)
 #endif
 #undef WHY
 
-#define WHY "folded transforms: not served yet"
+#define WHY "folded transforms: cudnnConvolutionBackwardData gives the same unfolded"
 REFUSED(cudnn, cudnnStatus_t, cudnnInitTransformDest)
 REFUSED(cudnn, cudnnStatus_t, cudnnGetFoldedConvBackwardDataDescriptors)
 #undef WHY
 
-#define WHY "operations without a handle: not served yet"
+#define WHY "graph neural networks of 9.28: use the framework's own kernels, which are " \
+	"launched as others are"
 #if VCUDA_ABI == 9
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnAggSimpleForward)
 REFUSED(cudnn, cudnnStatus_t, cudnnGnnAggSimpleBackward)
