@@ -46,7 +46,7 @@ cudnnStatus_t hand_cudnnGetAlgorithmDescriptor(
 cudnnStatus_t hand_cudnnCopyAlgorithmDescriptor(
 	const cudnnAlgorithmDescriptor_t src, cudnnAlgorithmDescriptor_t dest)
 {
-	cudnnAlgorithm_t algorithm;
+	cudnnAlgorithm_t algorithm = {0};
 	cudnnStatus_t status = hand_cudnnGetAlgorithmDescriptor(src, &algorithm);
 
 	return status ? status : hand_cudnnSetAlgorithmDescriptor(dest, algorithm);
@@ -55,7 +55,7 @@ cudnnStatus_t hand_cudnnCopyAlgorithmDescriptor(
 cudnnStatus_t hand_cudnnSetRNNAlgorithmDescriptor(
 	cudnnHandle_t handle, cudnnRNNDescriptor_t rnnDesc, cudnnAlgorithmDescriptor_t algoDesc)
 {
-	cudnnAlgorithm_t algorithm;
+	cudnnAlgorithm_t algorithm = {0};
 	cudnnStatus_t status = hand_cudnnGetAlgorithmDescriptor(algoDesc, &algorithm);
 
 	if (status)
@@ -82,7 +82,7 @@ cudnnStatus_t hand_cudnnSaveAlgorithm(cudnnHandle_t handle, cudnnAlgorithmDescri
 	void *algoSpace, size_t algoSpaceSizeInBytes)
 {
 	struct saved saved = {.magic = SAVED_MAGIC};
-	cudnnAlgorithm_t algorithm;
+	cudnnAlgorithm_t algorithm = {0};
 	cudnnStatus_t status = hand_cudnnGetAlgorithmDescriptor(algoDesc, &algorithm);
 
 	if (status)

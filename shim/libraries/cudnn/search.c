@@ -12,6 +12,8 @@
 #include "shim/libraries/common/front.h"
 #include "shim/libraries/cudnn/forms.h"
 
+#if VCUDA_ABI == 8 /* 9 has neither the calls nor the search */
+
 struct candidate {
 	int algo;
 	cudnnStatus_t status;
@@ -312,3 +314,5 @@ cudnnStatus_t hand_cudnnFindRNNBackwardWeightsAlgorithmEx(cudnnHandle_t handle,
 	return search(&(struct search){handle, rnnDesc, seqLength, xDesc, run_back_weights, &b,
 		requestedAlgoCount, returnedAlgoCount, perfResults});
 }
+
+#endif
