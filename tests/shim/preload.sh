@@ -54,6 +54,9 @@ verdict $? "no file in /dev/shm"
 LD_PRELOAD=$preload sh -c 'exit 7'
 [ $? -eq 7 ]
 verdict $? "the exit status is the program's"
+said=$(LD_BIND_NOW=1 LD_PRELOAD=$preload sh -c 'exit 7' 2>&1)
+[ $? -eq 7 ]
+verdict $? "no function is missing where all are looked for at the start${said:+: $said}"
 
 # Best of 200 each, in turn, and up to five times that where it is too much: the machine is shared,
 # and its load comes and goes.
