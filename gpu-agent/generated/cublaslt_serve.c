@@ -52,20 +52,17 @@ void cublaslt_forget(uint16_t context)
 static int run_cublasLtMatmul(struct library_frame *f)
 {
 	__typeof__(cublasLtMatmul) *call = (__typeof__(call))f->function;
-	cublasLtMatmulDesc_t computeDesc = library_get_descriptor(f, CUBLASLT_ITEM_MATMUL);
-	void *alpha = library_get_placed(f, cublaslt_alpha(f->mode), false);
-	void *A = library_get_aligned(f);
-	cublasLtMatrixLayout_t Adesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
-	void *B = library_get_aligned(f);
-	cublasLtMatrixLayout_t Bdesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
-	void *beta = library_get_placed(f, cublaslt_beta(f->mode), false);
-	void *C = library_get_aligned(f);
-	cublasLtMatrixLayout_t Cdesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
-	void *D = library_get_aligned(f);
-	cublasLtMatrixLayout_t Ddesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
-	const cublasLtMatmulAlgo_t *algo = library_get_value(f, sizeof(cublasLtMatmulAlgo_t));
-	void *workspace = library_get_aligned(f);
-	size_t workspaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cublasLtMatmulDesc_t, computeDesc, descriptor, CUBLASLT_ITEM_MATMUL);
+	GET(void *, alpha, placed, cublaslt_alpha(f->mode), false); GET(void *, A, aligned);
+	GET(cublasLtMatrixLayout_t, Adesc, descriptor, CUBLASLT_ITEM_LAYOUT);
+	GET(void *, B, aligned);
+	GET(cublasLtMatrixLayout_t, Bdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
+	GET(void *, beta, placed, cublaslt_beta(f->mode), false); GET(void *, C, aligned);
+	GET(cublasLtMatrixLayout_t, Cdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
+	GET(void *, D, aligned);
+	GET(cublasLtMatrixLayout_t, Ddesc, descriptor, CUBLASLT_ITEM_LAYOUT);
+	GET(const cublasLtMatmulAlgo_t *, algo, value, sizeof(cublasLtMatmulAlgo_t));
+	GET(void *, workspace, aligned); GET_LONG(size_t, workspaceSizeInBytes);
 
 	library_require(f, Adesc && Bdesc && Ddesc);
 	if (library_stop(f, !call, f->name))
@@ -77,16 +74,13 @@ static int run_cublasLtMatmul(struct library_frame *f)
 static int run_cublasLtMatrixTransform(struct library_frame *f)
 {
 	__typeof__(cublasLtMatrixTransform) *call = (__typeof__(call))f->function;
-	cublasLtMatrixTransformDesc_t transformDesc =
-		library_get_descriptor(f, CUBLASLT_ITEM_TRANSFORM);
-	void *alpha = library_get_placed(f, cublaslt_alpha(f->mode), false);
-	void *A = library_get_aligned(f);
-	cublasLtMatrixLayout_t Adesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
-	void *beta = library_get_placed(f, cublaslt_beta(f->mode), true);
-	void *B = library_get_aligned(f);
-	cublasLtMatrixLayout_t Bdesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
-	void *C = library_get_aligned(f);
-	cublasLtMatrixLayout_t Cdesc = library_get_descriptor(f, CUBLASLT_ITEM_LAYOUT);
+	GET(cublasLtMatrixTransformDesc_t, transformDesc, descriptor, CUBLASLT_ITEM_TRANSFORM);
+	GET(void *, alpha, placed, cublaslt_alpha(f->mode), false); GET(void *, A, aligned);
+	GET(cublasLtMatrixLayout_t, Adesc, descriptor, CUBLASLT_ITEM_LAYOUT);
+	GET(void *, beta, placed, cublaslt_beta(f->mode), true); GET(void *, B, aligned);
+	GET(cublasLtMatrixLayout_t, Bdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
+	GET(void *, C, aligned);
+	GET(cublasLtMatrixLayout_t, Cdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
 
 	library_require(f, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
 	if (library_stop(f, !call, f->name))

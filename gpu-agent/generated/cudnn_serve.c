@@ -56,12 +56,11 @@ static CUresult run_cudnnDestroy(struct worker *w, struct request *r)
 static int run_cudnnTransformTensor(struct library_frame *f)
 {
 	__typeof__(cudnnTransformTensor) *call = (__typeof__(call))f->function;
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -71,14 +70,12 @@ static int run_cudnnTransformTensor(struct library_frame *f)
 static int run_cudnnTransformTensorEx(struct library_frame *f)
 {
 	__typeof__(cudnnTransformTensorEx) *call = (__typeof__(call))f->function;
-	cudnnTensorTransformDescriptor_t transDesc =
-		library_get_descriptor(f, CUDNN_KIND_TRANSFORM);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t srcDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *srcData = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t destDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *destData = library_get_device(f);
+	GET(cudnnTensorTransformDescriptor_t, transDesc, descriptor, CUDNN_KIND_TRANSFORM);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, srcData, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, destDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, destData, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -88,12 +85,11 @@ static int run_cudnnTransformTensorEx(struct library_frame *f)
 static int run_cudnnAddTensor(struct library_frame *f)
 {
 	__typeof__(cudnnAddTensor) *call = (__typeof__(call))f->function;
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t aDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *A = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *C = library_get_device(f);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, A, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, C, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -103,17 +99,14 @@ static int run_cudnnAddTensor(struct library_frame *f)
 static int run_cudnnOpTensor(struct library_frame *f)
 {
 	__typeof__(cudnnOpTensor) *call = (__typeof__(call))f->function;
-	cudnnOpTensorDescriptor_t opTensorDesc =
-		library_get_descriptor(f, CUDNN_KIND_OP_TENSOR);
-	void *alpha1 = library_get_scalar(f);
-	cudnnTensorDescriptor_t aDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *A = library_get_device(f);
-	void *alpha2 = library_get_scalar(f);
-	cudnnTensorDescriptor_t bDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *B = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *C = library_get_device(f);
+	GET(cudnnOpTensorDescriptor_t, opTensorDesc, descriptor, CUDNN_KIND_OP_TENSOR);
+	GET(void *, alpha1, scalar);
+	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, A, device); GET(void *, alpha2, scalar);
+	GET(cudnnTensorDescriptor_t, bDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, B, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, C, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -124,11 +117,10 @@ static int run_cudnnOpTensor(struct library_frame *f)
 static int run_cudnnGetReductionIndicesSize(struct library_frame *f)
 {
 	__typeof__(cudnnGetReductionIndicesSize) *call = (__typeof__(call))f->function;
-	cudnnReduceTensorDescriptor_t reduceTensorDesc =
-		library_get_descriptor(f, CUDNN_KIND_REDUCE);
-	cudnnTensorDescriptor_t aDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
+	GET(cudnnReduceTensorDescriptor_t, reduceTensorDesc, descriptor, CUDNN_KIND_REDUCE);
+	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -138,18 +130,14 @@ static int run_cudnnGetReductionIndicesSize(struct library_frame *f)
 static int run_cudnnReduceTensor(struct library_frame *f)
 {
 	__typeof__(cudnnReduceTensor) *call = (__typeof__(call))f->function;
-	cudnnReduceTensorDescriptor_t reduceTensorDesc =
-		library_get_descriptor(f, CUDNN_KIND_REDUCE);
-	void *indices = library_get_device(f);
-	size_t indicesSizeInBytes = (size_t)library_get_long(f);
-	void *workspace = library_get_device(f);
-	size_t workspaceSizeInBytes = (size_t)library_get_long(f);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t aDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *A = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *C = library_get_device(f);
+	GET(cudnnReduceTensorDescriptor_t, reduceTensorDesc, descriptor, CUDNN_KIND_REDUCE);
+	GET(void *, indices, device); GET_LONG(size_t, indicesSizeInBytes);
+	GET(void *, workspace, device); GET_LONG(size_t, workspaceSizeInBytes);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, A, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, C, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -160,9 +148,8 @@ static int run_cudnnReduceTensor(struct library_frame *f)
 static int run_cudnnSetTensor(struct library_frame *f)
 {
 	__typeof__(cudnnSetTensor) *call = (__typeof__(call))f->function;
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	void *valuePtr = library_get_scalar(f);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device); GET(void *, valuePtr, scalar);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -172,9 +159,8 @@ static int run_cudnnSetTensor(struct library_frame *f)
 static int run_cudnnScaleTensor(struct library_frame *f)
 {
 	__typeof__(cudnnScaleTensor) *call = (__typeof__(call))f->function;
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	void *alpha = library_get_scalar(f);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device); GET(void *, alpha, scalar);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -184,14 +170,12 @@ static int run_cudnnScaleTensor(struct library_frame *f)
 static int run_cudnnTransformFilter(struct library_frame *f)
 {
 	__typeof__(cudnnTransformFilter) *call = (__typeof__(call))f->function;
-	cudnnTensorTransformDescriptor_t transDesc =
-		library_get_descriptor(f, CUDNN_KIND_TRANSFORM);
-	void *alpha = library_get_scalar(f);
-	cudnnFilterDescriptor_t srcDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *srcData = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnFilterDescriptor_t destDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *destData = library_get_device(f);
+	GET(cudnnTensorTransformDescriptor_t, transDesc, descriptor, CUDNN_KIND_TRANSFORM);
+	GET(void *, alpha, scalar);
+	GET(cudnnFilterDescriptor_t, srcDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, srcData, device); GET(void *, beta, scalar);
+	GET(cudnnFilterDescriptor_t, destDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, destData, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -201,14 +185,12 @@ static int run_cudnnTransformFilter(struct library_frame *f)
 static int run_cudnnSoftmaxForward(struct library_frame *f)
 {
 	__typeof__(cudnnSoftmaxForward) *call = (__typeof__(call))f->function;
-	cudnnSoftmaxAlgorithm_t algo = (cudnnSoftmaxAlgorithm_t)library_get_int(f);
-	cudnnSoftmaxMode_t mode = (cudnnSoftmaxMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET_INT(cudnnSoftmaxAlgorithm_t, algo); GET_INT(cudnnSoftmaxMode_t, mode);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -218,13 +200,12 @@ static int run_cudnnSoftmaxForward(struct library_frame *f)
 static int run_cudnnPoolingForward(struct library_frame *f)
 {
 	__typeof__(cudnnPoolingForward) *call = (__typeof__(call))f->function;
-	cudnnPoolingDescriptor_t poolingDesc = library_get_descriptor(f, CUDNN_KIND_POOLING);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(cudnnPoolingDescriptor_t, poolingDesc, descriptor, CUDNN_KIND_POOLING);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -234,14 +215,12 @@ static int run_cudnnPoolingForward(struct library_frame *f)
 static int run_cudnnActivationForward(struct library_frame *f)
 {
 	__typeof__(cudnnActivationForward) *call = (__typeof__(call))f->function;
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -251,14 +230,12 @@ static int run_cudnnActivationForward(struct library_frame *f)
 static int run_cudnnLRNCrossChannelForward(struct library_frame *f)
 {
 	__typeof__(cudnnLRNCrossChannelForward) *call = (__typeof__(call))f->function;
-	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
-	cudnnLRNMode_t lrnMode = (cudnnLRNMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
+	GET_INT(cudnnLRNMode_t, lrnMode); GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -268,17 +245,13 @@ static int run_cudnnLRNCrossChannelForward(struct library_frame *f)
 static int run_cudnnDivisiveNormalizationForward(struct library_frame *f)
 {
 	__typeof__(cudnnDivisiveNormalizationForward) *call = (__typeof__(call))f->function;
-	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
-	cudnnDivNormMode_t mode = (cudnnDivNormMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *means = library_get_device(f);
-	void *temp = library_get_device(f);
-	void *temp2 = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
+	GET_INT(cudnnDivNormMode_t, mode); GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, means, device); GET(void *, temp, device);
+	GET(void *, temp2, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -290,20 +263,16 @@ static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
 {
 	__typeof__(cudnnBatchNormalizationForwardInference) *call =
 		(__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *bnScale = library_get_device(f);
-	void *bnBias = library_get_device(f);
-	void *estimatedMean = library_get_device(f);
-	void *estimatedVariance = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alpha, scalar);
+	GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, bnScaleBiasMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, bnScale, device); GET(void *, bnBias, device);
+	GET(void *, estimatedMean, device); GET(void *, estimatedVariance, device);
+	GET(double, epsilon, double);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -314,28 +283,19 @@ static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
 static int run_cudnnNormalizationForwardInference(struct library_frame *f)
 {
 	__typeof__(cudnnNormalizationForwardInference) *call = (__typeof__(call))f->function;
-	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
-	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
-	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t normScaleBiasDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *normScale = library_get_device(f);
-	void *normBias = library_get_device(f);
-	cudnnTensorDescriptor_t normMeanVarDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *estimatedMean = library_get_device(f);
-	void *estimatedVariance = library_get_device(f);
-	cudnnTensorDescriptor_t zDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *z = library_get_device(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
-	int groupCnt = (int)library_get_int(f);
+	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
+	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alpha, scalar); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, normScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, normScale, device); GET(void *, normBias, device);
+	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, estimatedMean, device); GET(void *, estimatedVariance, device);
+	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, z, device);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device); GET(double, epsilon, double); GET_INT(int, groupCnt);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -347,10 +307,8 @@ static int run_cudnnNormalizationForwardInference(struct library_frame *f)
 static int run_cudnnSpatialTfGridGeneratorForward(struct library_frame *f)
 {
 	__typeof__(cudnnSpatialTfGridGeneratorForward) *call = (__typeof__(call))f->function;
-	cudnnSpatialTransformerDescriptor_t stDesc =
-		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
-	void *theta = library_get_device(f);
-	void *grid = library_get_device(f);
+	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
+	GET(void *, theta, device); GET(void *, grid, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -360,15 +318,12 @@ static int run_cudnnSpatialTfGridGeneratorForward(struct library_frame *f)
 static int run_cudnnSpatialTfSamplerForward(struct library_frame *f)
 {
 	__typeof__(cudnnSpatialTfSamplerForward) *call = (__typeof__(call))f->function;
-	cudnnSpatialTransformerDescriptor_t stDesc =
-		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *grid = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, grid, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -378,7 +333,7 @@ static int run_cudnnSpatialTfSamplerForward(struct library_frame *f)
 static int run_cudnnDropoutGetStatesSize(struct library_frame *f)
 {
 	__typeof__(cudnnDropoutGetStatesSize) *call = (__typeof__(call))f->function;
-	size_t *sizeInBytes = library_get_out(f);
+	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -388,13 +343,12 @@ static int run_cudnnDropoutGetStatesSize(struct library_frame *f)
 static int run_cudnnDropoutForward(struct library_frame *f)
 {
 	__typeof__(cudnnDropoutForward) *call = (__typeof__(call))f->function;
-	cudnnDropoutDescriptor_t dropoutDesc = library_get_descriptor(f, CUDNN_KIND_DROPOUT);
-	cudnnTensorDescriptor_t xdesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t ydesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnDropoutDescriptor_t, dropoutDesc, descriptor, CUDNN_KIND_DROPOUT);
+	GET(cudnnTensorDescriptor_t, xdesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, ydesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -405,16 +359,14 @@ static int run_cudnnDropoutForward(struct library_frame *f)
 static int run_cudnnSoftmaxBackward(struct library_frame *f)
 {
 	__typeof__(cudnnSoftmaxBackward) *call = (__typeof__(call))f->function;
-	cudnnSoftmaxAlgorithm_t algo = (cudnnSoftmaxAlgorithm_t)library_get_int(f);
-	cudnnSoftmaxMode_t mode = (cudnnSoftmaxMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
+	GET_INT(cudnnSoftmaxAlgorithm_t, algo); GET_INT(cudnnSoftmaxMode_t, mode);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -424,17 +376,16 @@ static int run_cudnnSoftmaxBackward(struct library_frame *f)
 static int run_cudnnPoolingBackward(struct library_frame *f)
 {
 	__typeof__(cudnnPoolingBackward) *call = (__typeof__(call))f->function;
-	cudnnPoolingDescriptor_t poolingDesc = library_get_descriptor(f, CUDNN_KIND_POOLING);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
+	GET(cudnnPoolingDescriptor_t, poolingDesc, descriptor, CUDNN_KIND_POOLING);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -445,18 +396,16 @@ static int run_cudnnPoolingBackward(struct library_frame *f)
 static int run_cudnnActivationBackward(struct library_frame *f)
 {
 	__typeof__(cudnnActivationBackward) *call = (__typeof__(call))f->function;
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -467,18 +416,16 @@ static int run_cudnnActivationBackward(struct library_frame *f)
 static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
 {
 	__typeof__(cudnnLRNCrossChannelBackward) *call = (__typeof__(call))f->function;
-	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
-	cudnnLRNMode_t lrnMode = (cudnnLRNMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
+	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
+	GET_INT(cudnnLRNMode_t, lrnMode); GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -489,19 +436,13 @@ static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
 static int run_cudnnDivisiveNormalizationBackward(struct library_frame *f)
 {
 	__typeof__(cudnnDivisiveNormalizationBackward) *call = (__typeof__(call))f->function;
-	cudnnLRNDescriptor_t normDesc = library_get_descriptor(f, CUDNN_KIND_LRN);
-	cudnnDivNormMode_t mode = (cudnnDivNormMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *means = library_get_device(f);
-	void *dy = library_get_device(f);
-	void *temp = library_get_device(f);
-	void *temp2 = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dXdMeansDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
-	void *dMeans = library_get_device(f);
+	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
+	GET_INT(cudnnDivNormMode_t, mode); GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, means, device); GET(void *, dy, device);
+	GET(void *, temp, device); GET(void *, temp2, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dXdMeansDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device); GET(void *, dMeans, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -513,16 +454,13 @@ static int run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(struct l
 {
 	__typeof__(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t zDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	size_t *sizeInBytes = library_get_out(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, bnScaleBiasMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -534,17 +472,15 @@ static int run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct library_
 {
 	__typeof__(cudnnGetBatchNormalizationBackwardExWorkspaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dzDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dBnScaleBiasDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	size_t *sizeInBytes = library_get_out(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dzDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dBnScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -556,12 +492,10 @@ static int run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(struct libra
 {
 	__typeof__(cudnnGetBatchNormalizationTrainingExReserveSpaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -572,23 +506,17 @@ static int run_cudnnBatchNormalizationForwardTraining(struct library_frame *f)
 {
 	__typeof__(cudnnBatchNormalizationForwardTraining) *call =
 		(__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *bnScale = library_get_device(f);
-	void *bnBias = library_get_device(f);
-	double exponentialAverageFactor = (double)library_get_double(f);
-	void *resultRunningMean = library_get_device(f);
-	void *resultRunningVariance = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
-	void *resultSaveMean = library_get_device(f);
-	void *resultSaveInvVariance = library_get_device(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alpha, scalar);
+	GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, bnScaleBiasMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, bnScale, device); GET(void *, bnBias, device);
+	GET(double, exponentialAverageFactor, double); GET(void *, resultRunningMean, device);
+	GET(void *, resultRunningVariance, device); GET(double, epsilon, double);
+	GET(void *, resultSaveMean, device); GET(void *, resultSaveInvVariance, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -601,32 +529,22 @@ static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
 {
 	__typeof__(cudnnBatchNormalizationForwardTrainingEx) *call =
 		(__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *xData = library_get_device(f);
-	cudnnTensorDescriptor_t zDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *zData = library_get_device(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *yData = library_get_device(f);
-	cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *bnScale = library_get_device(f);
-	void *bnBias = library_get_device(f);
-	double exponentialAverageFactor = (double)library_get_double(f);
-	void *resultRunningMean = library_get_device(f);
-	void *resultRunningVariance = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
-	void *resultSaveMean = library_get_device(f);
-	void *resultSaveInvVariance = library_get_device(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	void *workspace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
+	GET(void *, alpha, scalar); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, xData, device);
+	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, zData, device);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, yData, device);
+	GET(cudnnTensorDescriptor_t, bnScaleBiasMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, bnScale, device); GET(void *, bnBias, device);
+	GET(double, exponentialAverageFactor, double); GET(void *, resultRunningMean, device);
+	GET(void *, resultRunningVariance, device); GET(double, epsilon, double);
+	GET(void *, resultSaveMean, device); GET(void *, resultSaveInvVariance, device);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(void *, workspace, device); GET_LONG(size_t, workSpaceSizeInBytes);
+	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -640,24 +558,19 @@ static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
 static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
 {
 	__typeof__(cudnnBatchNormalizationBackward) *call = (__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	void *alphaDataDiff = library_get_scalar(f);
-	void *betaDataDiff = library_get_scalar(f);
-	void *alphaParamDiff = library_get_scalar(f);
-	void *betaParamDiff = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
-	cudnnTensorDescriptor_t dBnScaleBiasDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *bnScale = library_get_device(f);
-	void *dBnScaleResult = library_get_device(f);
-	void *dBnBiasResult = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
-	void *savedMean = library_get_device(f);
-	void *savedInvVariance = library_get_device(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alphaDataDiff, scalar);
+	GET(void *, betaDataDiff, scalar); GET(void *, alphaParamDiff, scalar);
+	GET(void *, betaParamDiff, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device);
+	GET(cudnnTensorDescriptor_t, dBnScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, bnScale, device); GET(void *, dBnScaleResult, device);
+	GET(void *, dBnBiasResult, device); GET(double, epsilon, double);
+	GET(void *, savedMean, device); GET(void *, savedInvVariance, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -669,36 +582,27 @@ static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
 static int run_cudnnBatchNormalizationBackwardEx(struct library_frame *f)
 {
 	__typeof__(cudnnBatchNormalizationBackwardEx) *call = (__typeof__(call))f->function;
-	cudnnBatchNormMode_t mode = (cudnnBatchNormMode_t)library_get_int(f);
-	cudnnBatchNormOps_t bnOps = (cudnnBatchNormOps_t)library_get_int(f);
-	void *alphaDataDiff = library_get_scalar(f);
-	void *betaDataDiff = library_get_scalar(f);
-	void *alphaParamDiff = library_get_scalar(f);
-	void *betaParamDiff = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *xData = library_get_device(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *yData = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dyData = library_get_device(f);
-	cudnnTensorDescriptor_t dzDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dzData = library_get_device(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dxData = library_get_device(f);
-	cudnnTensorDescriptor_t dBnScaleBiasDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *bnScaleData = library_get_device(f);
-	void *bnBiasData = library_get_device(f);
-	void *dBnScaleData = library_get_device(f);
-	void *dBnBiasData = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
-	void *savedMean = library_get_device(f);
-	void *savedInvVariance = library_get_device(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
+	GET(void *, alphaDataDiff, scalar); GET(void *, betaDataDiff, scalar);
+	GET(void *, alphaParamDiff, scalar); GET(void *, betaParamDiff, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, xData, device);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, yData, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dyData, device);
+	GET(cudnnTensorDescriptor_t, dzDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dzData, device);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dxData, device);
+	GET(cudnnTensorDescriptor_t, dBnScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, bnScaleData, device); GET(void *, bnBiasData, device);
+	GET(void *, dBnScaleData, device); GET(void *, dBnBiasData, device);
+	GET(double, epsilon, double); GET(void *, savedMean, device);
+	GET(void *, savedInvVariance, device);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
+	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -713,19 +617,15 @@ static int run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct library_
 {
 	__typeof__(cudnnGetNormalizationForwardTrainingWorkspaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
-	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
-	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t zDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t normScaleBiasDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	cudnnTensorDescriptor_t normMeanVarDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
-	int groupCnt = (int)library_get_int(f);
+	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
+	GET_INT(cudnnNormAlgo_t, algo);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, normScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -737,21 +637,17 @@ static int run_cudnnGetNormalizationBackwardWorkspaceSize(struct library_frame *
 {
 	__typeof__(cudnnGetNormalizationBackwardWorkspaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
-	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
-	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dzDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dNormScaleBiasDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	cudnnTensorDescriptor_t normMeanVarDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
-	int groupCnt = (int)library_get_int(f);
+	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
+	GET_INT(cudnnNormAlgo_t, algo);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dzDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dNormScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -763,14 +659,11 @@ static int run_cudnnGetNormalizationTrainingReserveSpaceSize(struct library_fram
 {
 	__typeof__(cudnnGetNormalizationTrainingReserveSpaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
-	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
-	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
-	int groupCnt = (int)library_get_int(f);
+	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
+	GET_INT(cudnnNormAlgo_t, algo);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -781,35 +674,24 @@ static int run_cudnnGetNormalizationTrainingReserveSpaceSize(struct library_fram
 static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 {
 	__typeof__(cudnnNormalizationForwardTraining) *call = (__typeof__(call))f->function;
-	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
-	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
-	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
-	void *alpha = library_get_scalar(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *xData = library_get_device(f);
-	cudnnTensorDescriptor_t normScaleBiasDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *normScale = library_get_device(f);
-	void *normBias = library_get_device(f);
-	double exponentialAverageFactor = (double)library_get_double(f);
-	cudnnTensorDescriptor_t normMeanVarDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *resultRunningMean = library_get_device(f);
-	void *resultRunningVariance = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
-	void *resultSaveMean = library_get_device(f);
-	void *resultSaveInvVariance = library_get_device(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	cudnnTensorDescriptor_t zDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *zData = library_get_device(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *yData = library_get_device(f);
-	void *workspace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
-	int groupCnt = (int)library_get_int(f);
+	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
+	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alpha, scalar); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, xData, device);
+	GET(cudnnTensorDescriptor_t, normScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, normScale, device); GET(void *, normBias, device);
+	GET(double, exponentialAverageFactor, double);
+	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, resultRunningMean, device); GET(void *, resultRunningVariance, device);
+	GET(double, epsilon, double); GET(void *, resultSaveMean, device);
+	GET(void *, resultSaveInvVariance, device);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, zData, device);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, yData, device); GET(void *, workspace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes); GET_INT(int, groupCnt);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -824,40 +706,30 @@ static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 static int run_cudnnNormalizationBackward(struct library_frame *f)
 {
 	__typeof__(cudnnNormalizationBackward) *call = (__typeof__(call))f->function;
-	cudnnNormMode_t mode = (cudnnNormMode_t)library_get_int(f);
-	cudnnNormOps_t normOps = (cudnnNormOps_t)library_get_int(f);
-	cudnnNormAlgo_t algo = (cudnnNormAlgo_t)library_get_int(f);
-	void *alphaDataDiff = library_get_scalar(f);
-	void *betaDataDiff = library_get_scalar(f);
-	void *alphaParamDiff = library_get_scalar(f);
-	void *betaParamDiff = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *xData = library_get_device(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *yData = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dyData = library_get_device(f);
-	cudnnTensorDescriptor_t dzDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dzData = library_get_device(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dxData = library_get_device(f);
-	cudnnTensorDescriptor_t dNormScaleBiasDesc =
-		library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *normScaleData = library_get_device(f);
-	void *normBiasData = library_get_device(f);
-	void *dNormScaleData = library_get_device(f);
-	void *dNormBiasData = library_get_device(f);
-	double epsilon = (double)library_get_double(f);
-	cudnnTensorDescriptor_t normMeanVarDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *savedMean = library_get_device(f);
-	void *savedInvVariance = library_get_device(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
-	int groupCnt = (int)library_get_int(f);
+	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
+	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alphaDataDiff, scalar);
+	GET(void *, betaDataDiff, scalar); GET(void *, alphaParamDiff, scalar);
+	GET(void *, betaParamDiff, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, xData, device);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, yData, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dyData, device);
+	GET(cudnnTensorDescriptor_t, dzDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dzData, device);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dxData, device);
+	GET(cudnnTensorDescriptor_t, dNormScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, normScaleData, device); GET(void *, normBiasData, device);
+	GET(void *, dNormScaleData, device); GET(void *, dNormBiasData, device);
+	GET(double, epsilon, double);
+	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, savedMean, device); GET(void *, savedInvVariance, device);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
+	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
+	GET_INT(int, groupCnt);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -872,10 +744,8 @@ static int run_cudnnNormalizationBackward(struct library_frame *f)
 static int run_cudnnSpatialTfGridGeneratorBackward(struct library_frame *f)
 {
 	__typeof__(cudnnSpatialTfGridGeneratorBackward) *call = (__typeof__(call))f->function;
-	cudnnSpatialTransformerDescriptor_t stDesc =
-		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
-	void *dgrid = library_get_device(f);
-	void *dtheta = library_get_device(f);
+	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
+	GET(void *, dgrid, device); GET(void *, dtheta, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -885,20 +755,15 @@ static int run_cudnnSpatialTfGridGeneratorBackward(struct library_frame *f)
 static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
 {
 	__typeof__(cudnnSpatialTfSamplerBackward) *call = (__typeof__(call))f->function;
-	cudnnSpatialTransformerDescriptor_t stDesc =
-		library_get_descriptor(f, CUDNN_KIND_SPATIAL);
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
-	void *alphaDgrid = library_get_scalar(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	void *grid = library_get_device(f);
-	void *betaDgrid = library_get_scalar(f);
-	void *dgrid = library_get_device(f);
+	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device); GET(void *, alphaDgrid, scalar);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device); GET(void *, grid, device); GET(void *, betaDgrid, scalar);
+	GET(void *, dgrid, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -909,13 +774,12 @@ static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
 static int run_cudnnDropoutBackward(struct library_frame *f)
 {
 	__typeof__(cudnnDropoutBackward) *call = (__typeof__(call))f->function;
-	cudnnDropoutDescriptor_t dropoutDesc = library_get_descriptor(f, CUDNN_KIND_DROPOUT);
-	cudnnTensorDescriptor_t dydesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnTensorDescriptor_t dxdesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnDropoutDescriptor_t, dropoutDesc, descriptor, CUDNN_KIND_DROPOUT);
+	GET(cudnnTensorDescriptor_t, dydesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnTensorDescriptor_t, dxdesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -926,11 +790,10 @@ static int run_cudnnDropoutBackward(struct library_frame *f)
 static int run_cudnnGetRNNTempSpaceSizes(struct library_frame *f)
 {
 	__typeof__(cudnnGetRNNTempSpaceSizes) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnForwardMode_t fwdMode = (cudnnForwardMode_t)library_get_int(f);
-	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	size_t *workSpaceSize = library_get_out(f);
-	size_t *reserveSpaceSize = library_get_out(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET_INT(cudnnForwardMode_t, fwdMode);
+	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(size_t *, workSpaceSize, out); GET(size_t *, reserveSpaceSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -940,8 +803,8 @@ static int run_cudnnGetRNNTempSpaceSizes(struct library_frame *f)
 static int run_cudnnGetRNNWeightSpaceSize(struct library_frame *f)
 {
 	__typeof__(cudnnGetRNNWeightSpaceSize) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	size_t *weightSpaceSize = library_get_out(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET(size_t *, weightSpaceSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -951,25 +814,19 @@ static int run_cudnnGetRNNWeightSpaceSize(struct library_frame *f)
 static int run_cudnnRNNForward(struct library_frame *f)
 {
 	__typeof__(cudnnRNNForward) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnForwardMode_t fwdMode = (cudnnForwardMode_t)library_get_int(f);
-	int *devSeqLengths = library_get_device(f);
-	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *x = library_get_device(f);
-	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t hDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	void *hy = library_get_device(f);
-	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	void *cy = library_get_device(f);
-	size_t weightSpaceSize = (size_t)library_get_long(f);
-	void *weightSpace = library_get_device(f);
-	size_t workSpaceSize = (size_t)library_get_long(f);
-	void *workSpace = library_get_device(f);
-	size_t reserveSpaceSize = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET_INT(cudnnForwardMode_t, fwdMode); GET(int *, devSeqLengths, device);
+	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, x, device);
+	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, hDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device); GET(void *, hy, device);
+	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device); GET(void *, cy, device); GET_LONG(size_t, weightSpaceSize);
+	GET(void *, weightSpace, device); GET_LONG(size_t, workSpaceSize);
+	GET(void *, workSpace, device); GET_LONG(size_t, reserveSpaceSize);
+	GET(void *, reserveSpace, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -981,27 +838,19 @@ static int run_cudnnRNNForward(struct library_frame *f)
 static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardData_v8) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	int *devSeqLengths = library_get_device(f);
-	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *y = library_get_device(f);
-	void *dy = library_get_device(f);
-	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *dx = library_get_device(f);
-	cudnnTensorDescriptor_t hDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	void *dhy = library_get_device(f);
-	void *dhx = library_get_device(f);
-	cudnnTensorDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	void *dcy = library_get_device(f);
-	void *dcx = library_get_device(f);
-	size_t weightSpaceSize = (size_t)library_get_long(f);
-	void *weightSpace = library_get_device(f);
-	size_t workSpaceSize = (size_t)library_get_long(f);
-	void *workSpace = library_get_device(f);
-	size_t reserveSpaceSize = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET(int *, devSeqLengths, device);
+	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, y, device); GET(void *, dy, device);
+	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, dx, device);
+	GET(cudnnTensorDescriptor_t, hDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device); GET(void *, dhy, device); GET(void *, dhx, device);
+	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device); GET(void *, dcy, device); GET(void *, dcx, device);
+	GET_LONG(size_t, weightSpaceSize); GET(void *, weightSpace, device);
+	GET_LONG(size_t, workSpaceSize); GET(void *, workSpace, device);
+	GET_LONG(size_t, reserveSpaceSize); GET(void *, reserveSpace, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1013,21 +862,17 @@ static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
 static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardWeights_v8) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnWgradMode_t addGrad = (cudnnWgradMode_t)library_get_int(f);
-	int *devSeqLengths = library_get_device(f);
-	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t hDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *y = library_get_device(f);
-	size_t weightSpaceSize = (size_t)library_get_long(f);
-	void *dweightSpace = library_get_device(f);
-	size_t workSpaceSize = (size_t)library_get_long(f);
-	void *workSpace = library_get_device(f);
-	size_t reserveSpaceSize = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET_INT(cudnnWgradMode_t, addGrad); GET(int *, devSeqLengths, device);
+	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, hDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, y, device); GET_LONG(size_t, weightSpaceSize);
+	GET(void *, dweightSpace, device); GET_LONG(size_t, workSpaceSize);
+	GET(void *, workSpace, device); GET_LONG(size_t, reserveSpaceSize);
+	GET(void *, reserveSpace, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1039,18 +884,15 @@ static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
 static int run_cudnnCTCLoss_v8(struct library_frame *f)
 {
 	__typeof__(cudnnCTCLoss_v8) *call = (__typeof__(call))f->function;
-	cudnnCTCLossAlgo_t algo = (cudnnCTCLossAlgo_t)library_get_int(f);
-	cudnnCTCLossDescriptor_t ctcLossDesc = library_get_descriptor(f, CUDNN_KIND_CTC);
-	cudnnTensorDescriptor_t probsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *probs = library_get_device(f);
-	int *labels = library_get_device(f);
-	int *labelLengths = library_get_device(f);
-	int *inputLengths = library_get_device(f);
-	void *costs = library_get_device(f);
-	cudnnTensorDescriptor_t gradientsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *gradients = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *workspace = library_get_device(f);
+	GET_INT(cudnnCTCLossAlgo_t, algo);
+	GET(cudnnCTCLossDescriptor_t, ctcLossDesc, descriptor, CUDNN_KIND_CTC);
+	GET(cudnnTensorDescriptor_t, probsDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, probs, device); GET(int *, labels, device);
+	GET(int *, labelLengths, device); GET(int *, inputLengths, device);
+	GET(void *, costs, device);
+	GET(cudnnTensorDescriptor_t, gradientsDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, gradients, device); GET_LONG(size_t, workSpaceSizeInBytes);
+	GET(void *, workspace, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1061,11 +903,11 @@ static int run_cudnnCTCLoss_v8(struct library_frame *f)
 static int run_cudnnGetCTCLossWorkspaceSize_v8(struct library_frame *f)
 {
 	__typeof__(cudnnGetCTCLossWorkspaceSize_v8) *call = (__typeof__(call))f->function;
-	cudnnCTCLossAlgo_t algo = (cudnnCTCLossAlgo_t)library_get_int(f);
-	cudnnCTCLossDescriptor_t ctcLossDesc = library_get_descriptor(f, CUDNN_KIND_CTC);
-	cudnnTensorDescriptor_t probsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t gradientsDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
+	GET_INT(cudnnCTCLossAlgo_t, algo);
+	GET(cudnnCTCLossDescriptor_t, ctcLossDesc, descriptor, CUDNN_KIND_CTC);
+	GET(cudnnTensorDescriptor_t, probsDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, gradientsDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1076,7 +918,7 @@ static int run_cudnnGetConvolutionForwardAlgorithmMaxCount(struct library_frame 
 {
 	__typeof__(cudnnGetConvolutionForwardAlgorithmMaxCount) *call =
 		(__typeof__(call))f->function;
-	int *count = library_get_out(f);
+	GET(int *, count, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1087,15 +929,12 @@ static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
 {
 	__typeof__(cudnnGetConvolutionForwardAlgorithm_v7) *call =
 		(__typeof__(call))f->function;
-	cudnnTensorDescriptor_t srcDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnFilterDescriptor_t filterDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t destDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionFwdAlgoPerf_t *perfResults =
-		library_get_list(f, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
+	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, destDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1106,15 +945,12 @@ static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
 static int run_cudnnFindConvolutionForwardAlgorithm(struct library_frame *f)
 {
 	__typeof__(cudnnFindConvolutionForwardAlgorithm) *call = (__typeof__(call))f->function;
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionFwdAlgoPerf_t *perfResults =
-		library_get_list(f, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1126,20 +962,16 @@ static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 {
 	__typeof__(cudnnFindConvolutionForwardAlgorithmEx) *call =
 		(__typeof__(call))f->function;
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionFwdAlgoPerf_t *perfResults =
-		library_get_list(f, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device); GET_INT(int, requestedAlgoCount);
+	GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1150,12 +982,11 @@ static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 static int run_cudnnIm2Col(struct library_frame *f)
 {
 	__typeof__(cudnnIm2Col) *call = (__typeof__(call))f->function;
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	void *colBuffer = library_get_device(f);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(void *, colBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1165,13 +996,10 @@ static int run_cudnnIm2Col(struct library_frame *f)
 static int run_cudnnReorderFilterAndBias(struct library_frame *f)
 {
 	__typeof__(cudnnReorderFilterAndBias) *call = (__typeof__(call))f->function;
-	cudnnFilterDescriptor_t filterDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnReorderType_t reorderType = (cudnnReorderType_t)library_get_int(f);
-	void *filterData = library_get_device(f);
-	void *reorderedFilterData = library_get_device(f);
-	int reorderBias = (int)library_get_int(f);
-	void *biasData = library_get_device(f);
-	void *reorderedBiasData = library_get_device(f);
+	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
+	GET_INT(cudnnReorderType_t, reorderType); GET(void *, filterData, device);
+	GET(void *, reorderedFilterData, device); GET_INT(int, reorderBias);
+	GET(void *, biasData, device); GET(void *, reorderedBiasData, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1183,13 +1011,11 @@ static int run_cudnnGetConvolutionForwardWorkspaceSize(struct library_frame *f)
 {
 	__typeof__(cudnnGetConvolutionForwardWorkspaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionFwdAlgo_t algo = (cudnnConvolutionFwdAlgo_t)library_get_int(f);
-	size_t *sizeInBytes = library_get_out(f);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET_INT(cudnnConvolutionFwdAlgo_t, algo); GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1199,19 +1025,16 @@ static int run_cudnnGetConvolutionForwardWorkspaceSize(struct library_frame *f)
 static int run_cudnnConvolutionForward(struct library_frame *f)
 {
 	__typeof__(cudnnConvolutionForward) *call = (__typeof__(call))f->function;
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnConvolutionFwdAlgo_t algo = (cudnnConvolutionFwdAlgo_t)library_get_int(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET_INT(cudnnConvolutionFwdAlgo_t, algo); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1222,25 +1045,21 @@ static int run_cudnnConvolutionForward(struct library_frame *f)
 static int run_cudnnConvolutionBiasActivationForward(struct library_frame *f)
 {
 	__typeof__(cudnnConvolutionBiasActivationForward) *call = (__typeof__(call))f->function;
-	void *alpha1 = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnConvolutionFwdAlgo_t algo = (cudnnConvolutionFwdAlgo_t)library_get_int(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *alpha2 = library_get_scalar(f);
-	cudnnTensorDescriptor_t zDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *z = library_get_device(f);
-	cudnnTensorDescriptor_t biasDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *bias = library_get_device(f);
-	cudnnActivationDescriptor_t activationDesc =
-		library_get_descriptor(f, CUDNN_KIND_ACTIVATION);
-	cudnnTensorDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
+	GET(void *, alpha1, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET_INT(cudnnConvolutionFwdAlgo_t, algo); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, alpha2, scalar);
+	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, z, device);
+	GET(cudnnTensorDescriptor_t, biasDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, bias, device);
+	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
+	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1253,15 +1072,12 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithm(struct library_frame *f
 {
 	__typeof__(cudnnFindConvolutionBackwardDataAlgorithm) *call =
 		(__typeof__(call))f->function;
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionBwdDataAlgoPerf_t *perfResults = library_get_list(f, requestedAlgoCount,
-		sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1273,20 +1089,16 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame 
 {
 	__typeof__(cudnnFindConvolutionBackwardDataAlgorithmEx) *call =
 		(__typeof__(call))f->function;
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionBwdDataAlgoPerf_t *perfResults = library_get_list(f, requestedAlgoCount,
-		sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device); GET_INT(int, requestedAlgoCount);
+	GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1298,15 +1110,12 @@ static int run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct library_frame 
 {
 	__typeof__(cudnnGetConvolutionBackwardDataAlgorithm_v7) *call =
 		(__typeof__(call))f->function;
-	cudnnFilterDescriptor_t filterDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnTensorDescriptor_t diffDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t gradDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionBwdDataAlgoPerf_t *perfResults = library_get_list(f, requestedAlgoCount,
-		sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(cudnnTensorDescriptor_t, diffDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, gradDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1318,13 +1127,11 @@ static int run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct library_frame
 {
 	__typeof__(cudnnGetConvolutionBackwardDataWorkspaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionBwdDataAlgo_t algo = (cudnnConvolutionBwdDataAlgo_t)library_get_int(f);
-	size_t *sizeInBytes = library_get_out(f);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET_INT(cudnnConvolutionBwdDataAlgo_t, algo); GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1334,19 +1141,16 @@ static int run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct library_frame
 static int run_cudnnConvolutionBackwardData(struct library_frame *f)
 {
 	__typeof__(cudnnConvolutionBackwardData) *call = (__typeof__(call))f->function;
-	void *alpha = library_get_scalar(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnConvolutionBwdDataAlgo_t algo = (cudnnConvolutionBwdDataAlgo_t)library_get_int(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
+	GET(void *, alpha, scalar);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET_INT(cudnnConvolutionBwdDataAlgo_t, algo); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1358,15 +1162,12 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithm(struct library_frame 
 {
 	__typeof__(cudnnFindConvolutionBackwardFilterAlgorithm) *call =
 		(__typeof__(call))f->function;
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnFilterDescriptor_t dwDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionBwdFilterAlgoPerf_t *perfResults = library_get_list(f,
-		requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
+	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1378,20 +1179,16 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_fram
 {
 	__typeof__(cudnnFindConvolutionBackwardFilterAlgorithmEx) *call =
 		(__typeof__(call))f->function;
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnFilterDescriptor_t dwDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *dw = library_get_device(f);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionBwdFilterAlgoPerf_t *perfResults = library_get_list(f,
-		requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, dw, device); GET_INT(int, requestedAlgoCount);
+	GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1403,15 +1200,12 @@ static int run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct library_fram
 {
 	__typeof__(cudnnGetConvolutionBackwardFilterAlgorithm_v7) *call =
 		(__typeof__(call))f->function;
-	cudnnTensorDescriptor_t srcDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t diffDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnFilterDescriptor_t gradDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	int requestedAlgoCount = (int)library_get_int(f);
-	int *returnedAlgoCount = library_get_out(f);
-	cudnnConvolutionBwdFilterAlgoPerf_t *perfResults = library_get_list(f,
-		requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, diffDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnFilterDescriptor_t, gradDesc, descriptor, CUDNN_KIND_FILTER);
+	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
+	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1423,14 +1217,11 @@ static int run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct library_fra
 {
 	__typeof__(cudnnGetConvolutionBackwardFilterWorkspaceSize) *call =
 		(__typeof__(call))f->function;
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnFilterDescriptor_t gradDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	cudnnConvolutionBwdFilterAlgo_t algo =
-		(cudnnConvolutionBwdFilterAlgo_t)library_get_int(f);
-	size_t *sizeInBytes = library_get_out(f);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET(cudnnFilterDescriptor_t, gradDesc, descriptor, CUDNN_KIND_FILTER);
+	GET_INT(cudnnConvolutionBwdFilterAlgo_t, algo); GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1440,20 +1231,16 @@ static int run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct library_fra
 static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
 {
 	__typeof__(cudnnConvolutionBackwardFilter) *call = (__typeof__(call))f->function;
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnConvolutionDescriptor_t convDesc =
-		library_get_descriptor(f, CUDNN_KIND_CONVOLUTION);
-	cudnnConvolutionBwdFilterAlgo_t algo =
-		(cudnnConvolutionBwdFilterAlgo_t)library_get_int(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *beta = library_get_scalar(f);
-	cudnnFilterDescriptor_t dwDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *dw = library_get_device(f);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
+	GET_INT(cudnnConvolutionBwdFilterAlgo_t, algo); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
+	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, dw, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1464,12 +1251,11 @@ static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
 static int run_cudnnConvolutionBackwardBias(struct library_frame *f)
 {
 	__typeof__(cudnnConvolutionBackwardBias) *call = (__typeof__(call))f->function;
-	void *alpha = library_get_scalar(f);
-	cudnnTensorDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	void *beta = library_get_scalar(f);
-	cudnnTensorDescriptor_t dbDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *db = library_get_device(f);
+	GET(void *, alpha, scalar);
+	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device); GET(void *, beta, scalar);
+	GET(cudnnTensorDescriptor_t, dbDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, db, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1479,12 +1265,9 @@ static int run_cudnnConvolutionBackwardBias(struct library_frame *f)
 static int run_cudnnGetRNNWorkspaceSize(struct library_frame *f)
 {
 	__typeof__(cudnnGetRNNWorkspaceSize) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	int seqLength = (int)library_get_int(f);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1494,10 +1277,9 @@ static int run_cudnnGetRNNWorkspaceSize(struct library_frame *f)
 static int run_cudnnGetRNNParamsSize(struct library_frame *f)
 {
 	__typeof__(cudnnGetRNNParamsSize) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnTensorDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	size_t *sizeInBytes = library_get_out(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(size_t *, sizeInBytes, out); GET_INT(cudnnDataType_t, dataType);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1507,28 +1289,22 @@ static int run_cudnnGetRNNParamsSize(struct library_frame *f)
 static int run_cudnnRNNForwardInference(struct library_frame *f)
 {
 	__typeof__(cudnnRNNForwardInference) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	int seqLength = (int)library_get_int(f);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnTensorDescriptor_t cxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t hyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hy = library_get_device(f);
-	cudnnTensorDescriptor_t cyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cy = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnTensorDescriptor_t, cxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, hyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hy, device);
+	GET(cudnnTensorDescriptor_t, cyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cy, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1539,31 +1315,30 @@ static int run_cudnnRNNForwardInference(struct library_frame *f)
 static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
 {
 	__typeof__(cudnnRNNForwardInferenceEx) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnTensorDescriptor_t cxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t hyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hy = library_get_device(f);
-	cudnnTensorDescriptor_t cyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cy = library_get_device(f);
-	cudnnRNNDataDescriptor_t kDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *keys = library_get_device(f);
-	cudnnRNNDataDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *cAttn = library_get_device(f);
-	cudnnRNNDataDescriptor_t iDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *iAttn = library_get_device(f);
-	cudnnRNNDataDescriptor_t qDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *queries = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnTensorDescriptor_t, cxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, hyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hy, device);
+	GET(cudnnTensorDescriptor_t, cyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cy, device);
+	GET(cudnnRNNDataDescriptor_t, kDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, keys, device);
+	GET(cudnnRNNDataDescriptor_t, cDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, cAttn, device);
+	GET(cudnnRNNDataDescriptor_t, iDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, iAttn, device);
+	GET(cudnnRNNDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, queries, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1575,30 +1350,23 @@ static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
 static int run_cudnnRNNForwardTraining(struct library_frame *f)
 {
 	__typeof__(cudnnRNNForwardTraining) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	int seqLength = (int)library_get_int(f);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnTensorDescriptor_t cxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t hyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hy = library_get_device(f);
-	cudnnTensorDescriptor_t cyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cy = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnTensorDescriptor_t, cxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, hyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hy, device);
+	GET(cudnnTensorDescriptor_t, cyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cy, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1610,38 +1378,29 @@ static int run_cudnnRNNForwardTraining(struct library_frame *f)
 static int run_cudnnRNNBackwardData(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardData) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	int seqLength = (int)library_get_int(f);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	const cudnnTensorDescriptor_t *dyDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *dy = library_get_device(f);
-	cudnnTensorDescriptor_t dhyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dhy = library_get_device(f);
-	cudnnTensorDescriptor_t dcyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dcy = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnTensorDescriptor_t cxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	const cudnnTensorDescriptor_t *dxDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *dx = library_get_device(f);
-	cudnnTensorDescriptor_t dhxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dhx = library_get_device(f);
-	cudnnTensorDescriptor_t dcxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dcx = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, y, device);
+	const cudnnTensorDescriptor_t *dyDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, dy, device);
+	GET(cudnnTensorDescriptor_t, dhyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dhy, device);
+	GET(cudnnTensorDescriptor_t, dcyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dcy, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnTensorDescriptor_t, cxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device);
+	const cudnnTensorDescriptor_t *dxDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, dx, device);
+	GET(cudnnTensorDescriptor_t, dhxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dhx, device);
+	GET(cudnnTensorDescriptor_t, dcxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dcx, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1653,24 +1412,17 @@ static int run_cudnnRNNBackwardData(struct library_frame *f)
 static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardWeights) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	int seqLength = (int)library_get_int(f);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)
-		library_get_each(
-		f, seqLength, CUDNN_KIND_TENSOR);
-	void *y = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	cudnnFilterDescriptor_t dwDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *dw = library_get_device(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	GET(void *, y, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes);
+	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, dw, device); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1681,33 +1433,31 @@ static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
 {
 	__typeof__(cudnnRNNForwardTrainingEx) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnTensorDescriptor_t cxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *y = library_get_device(f);
-	cudnnTensorDescriptor_t hyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hy = library_get_device(f);
-	cudnnTensorDescriptor_t cyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cy = library_get_device(f);
-	cudnnRNNDataDescriptor_t kDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *keys = library_get_device(f);
-	cudnnRNNDataDescriptor_t cDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *cAttn = library_get_device(f);
-	cudnnRNNDataDescriptor_t iDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *iAttn = library_get_device(f);
-	cudnnRNNDataDescriptor_t qDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *queries = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnTensorDescriptor_t, cxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, y, device);
+	GET(cudnnTensorDescriptor_t, hyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hy, device);
+	GET(cudnnTensorDescriptor_t, cyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cy, device);
+	GET(cudnnRNNDataDescriptor_t, kDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, keys, device);
+	GET(cudnnRNNDataDescriptor_t, cDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, cAttn, device);
+	GET(cudnnRNNDataDescriptor_t, iDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, iAttn, device);
+	GET(cudnnRNNDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, queries, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1719,35 +1469,33 @@ static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
 static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardDataEx) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *y = library_get_device(f);
-	cudnnRNNDataDescriptor_t dyDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *dy = library_get_device(f);
-	cudnnRNNDataDescriptor_t dcDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *dcAttn = library_get_device(f);
-	cudnnTensorDescriptor_t dhyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dhy = library_get_device(f);
-	cudnnTensorDescriptor_t dcyDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dcy = library_get_device(f);
-	cudnnFilterDescriptor_t wDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *w = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnTensorDescriptor_t cxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *cx = library_get_device(f);
-	cudnnRNNDataDescriptor_t dxDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *dx = library_get_device(f);
-	cudnnTensorDescriptor_t dhxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dhx = library_get_device(f);
-	cudnnTensorDescriptor_t dcxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *dcx = library_get_device(f);
-	cudnnRNNDataDescriptor_t dkDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *dkeys = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, y, device);
+	GET(cudnnRNNDataDescriptor_t, dyDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, dy, device);
+	GET(cudnnRNNDataDescriptor_t, dcDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, dcAttn, device);
+	GET(cudnnTensorDescriptor_t, dhyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dhy, device);
+	GET(cudnnTensorDescriptor_t, dcyDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dcy, device);
+	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, w, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnTensorDescriptor_t, cxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, cx, device);
+	GET(cudnnRNNDataDescriptor_t, dxDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, dx, device);
+	GET(cudnnTensorDescriptor_t, dhxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dhx, device);
+	GET(cudnnTensorDescriptor_t, dcxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, dcx, device);
+	GET(cudnnRNNDataDescriptor_t, dkDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, dkeys, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1760,19 +1508,17 @@ static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
 static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardWeightsEx) *call = (__typeof__(call))f->function;
-	cudnnRNNDescriptor_t rnnDesc = library_get_descriptor(f, CUDNN_KIND_RNN);
-	cudnnRNNDataDescriptor_t xDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *x = library_get_device(f);
-	cudnnTensorDescriptor_t hxDesc = library_get_descriptor(f, CUDNN_KIND_TENSOR);
-	void *hx = library_get_device(f);
-	cudnnRNNDataDescriptor_t yDesc = library_get_descriptor(f, CUDNN_KIND_RNN_DATA);
-	void *y = library_get_device(f);
-	void *workSpace = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	cudnnFilterDescriptor_t dwDesc = library_get_descriptor(f, CUDNN_KIND_FILTER);
-	void *dw = library_get_device(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
+	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, x, device);
+	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
+	GET(void *, hx, device);
+	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
+	GET(void *, y, device); GET(void *, workSpace, device);
+	GET_LONG(size_t, workSpaceSizeInBytes);
+	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
+	GET(void *, dw, device); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1783,23 +1529,19 @@ static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
 {
 	__typeof__(cudnnMultiHeadAttnBackwardWeights) *call = (__typeof__(call))f->function;
-	cudnnAttnDescriptor_t attnDesc = library_get_descriptor(f, CUDNN_KIND_ATTENTION);
-	cudnnWgradMode_t addGrad = (cudnnWgradMode_t)library_get_int(f);
-	cudnnSeqDataDescriptor_t qDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
-	void *queries = library_get_device(f);
-	cudnnSeqDataDescriptor_t kDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
-	void *keys = library_get_device(f);
-	cudnnSeqDataDescriptor_t vDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
-	void *values = library_get_device(f);
-	cudnnSeqDataDescriptor_t doDesc = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
-	void *dout = library_get_device(f);
-	size_t weightSizeInBytes = (size_t)library_get_long(f);
-	void *weights = library_get_device(f);
-	void *dweights = library_get_device(f);
-	size_t workSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *workSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
+	GET(cudnnAttnDescriptor_t, attnDesc, descriptor, CUDNN_KIND_ATTENTION);
+	GET_INT(cudnnWgradMode_t, addGrad);
+	GET(cudnnSeqDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_SEQ_DATA);
+	GET(void *, queries, device);
+	GET(cudnnSeqDataDescriptor_t, kDesc, descriptor, CUDNN_KIND_SEQ_DATA);
+	GET(void *, keys, device);
+	GET(cudnnSeqDataDescriptor_t, vDesc, descriptor, CUDNN_KIND_SEQ_DATA);
+	GET(void *, values, device);
+	GET(cudnnSeqDataDescriptor_t, doDesc, descriptor, CUDNN_KIND_SEQ_DATA);
+	GET(void *, dout, device); GET_LONG(size_t, weightSizeInBytes);
+	GET(void *, weights, device); GET(void *, dweights, device);
+	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, workSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes); GET(void *, reserveSpace, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1811,17 +1553,10 @@ static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
 static int run_cudnnCausalConv1dForward(struct library_frame *f)
 {
 	__typeof__(cudnnCausalConv1dForward) *call = (__typeof__(call))f->function;
-	void *x = library_get_device(f);
-	void *weight = library_get_device(f);
-	void *bias = library_get_device(f);
-	void *y = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSize = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
-	cudnnCausalConv1dActivation_t activation =
-		(cudnnCausalConv1dActivation_t)library_get_int(f);
+	GET(void *, x, device); GET(void *, weight, device); GET(void *, bias, device);
+	GET(void *, y, device); GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen);
+	GET_INT(int, kernelSize); GET_INT(cudnnDataType_t, dataType);
+	GET_INT(cudnnCausalConv1dActivation_t, activation);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1832,21 +1567,12 @@ static int run_cudnnCausalConv1dForward(struct library_frame *f)
 static int run_cudnnCausalConv1dBackward(struct library_frame *f)
 {
 	__typeof__(cudnnCausalConv1dBackward) *call = (__typeof__(call))f->function;
-	void *x = library_get_device(f);
-	void *weight = library_get_device(f);
-	void *bias = library_get_device(f);
-	void *dy = library_get_device(f);
-	void *dx = library_get_device(f);
-	void *dweight = library_get_device(f);
-	void *dbias = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSize = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
-	cudnnDataType_t dwDataType = (cudnnDataType_t)library_get_int(f);
-	cudnnCausalConv1dActivation_t activation =
-		(cudnnCausalConv1dActivation_t)library_get_int(f);
+	GET(void *, x, device); GET(void *, weight, device); GET(void *, bias, device);
+	GET(void *, dy, device); GET(void *, dx, device); GET(void *, dweight, device);
+	GET(void *, dbias, device); GET_INT(int, batch); GET_INT(int, dim);
+	GET_INT(int, seqLen); GET_INT(int, kernelSize); GET_INT(cudnnDataType_t, dataType);
+	GET_INT(cudnnDataType_t, dwDataType);
+	GET_INT(cudnnCausalConv1dActivation_t, activation);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1857,18 +1583,11 @@ static int run_cudnnCausalConv1dBackward(struct library_frame *f)
 static int run_cudnnB2BCausalConv1dForward(struct library_frame *f)
 {
 	__typeof__(cudnnB2BCausalConv1dForward) *call = (__typeof__(call))f->function;
-	void *x = library_get_device(f);
-	void *weightsProj = library_get_device(f);
-	void *weightsMixer = library_get_device(f);
-	void *skipBias = library_get_device(f);
-	void *y = library_get_device(f);
-	void *yGated = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSizeProj = (int)library_get_int(f);
-	int kernelSizeMixer = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	GET(void *, x, device); GET(void *, weightsProj, device);
+	GET(void *, weightsMixer, device); GET(void *, skipBias, device);
+	GET(void *, y, device); GET(void *, yGated, device); GET_INT(int, batch);
+	GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSizeProj);
+	GET_INT(int, kernelSizeMixer); GET_INT(cudnnDataType_t, dataType);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1879,23 +1598,13 @@ static int run_cudnnB2BCausalConv1dForward(struct library_frame *f)
 static int run_cudnnB2BCausalConv1dBackward(struct library_frame *f)
 {
 	__typeof__(cudnnB2BCausalConv1dBackward) *call = (__typeof__(call))f->function;
-	void *x = library_get_device(f);
-	void *weightsProj = library_get_device(f);
-	void *weightsMixer = library_get_device(f);
-	void *skipBias = library_get_device(f);
-	void *y = library_get_device(f);
-	void *dy = library_get_device(f);
-	void *dx = library_get_device(f);
-	void *dweightsProj = library_get_device(f);
-	void *dweightsMixer = library_get_device(f);
-	void *dskipBias = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSizeProj = (int)library_get_int(f);
-	int kernelSizeMixer = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
-	cudnnDataType_t dwDataType = (cudnnDataType_t)library_get_int(f);
+	GET(void *, x, device); GET(void *, weightsProj, device);
+	GET(void *, weightsMixer, device); GET(void *, skipBias, device);
+	GET(void *, y, device); GET(void *, dy, device); GET(void *, dx, device);
+	GET(void *, dweightsProj, device); GET(void *, dweightsMixer, device);
+	GET(void *, dskipBias, device); GET_INT(int, batch); GET_INT(int, dim);
+	GET_INT(int, seqLen); GET_INT(int, kernelSizeProj); GET_INT(int, kernelSizeMixer);
+	GET_INT(cudnnDataType_t, dataType); GET_INT(cudnnDataType_t, dwDataType);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1907,14 +1616,9 @@ static int run_cudnnB2BCausalConv1dBackward(struct library_frame *f)
 static int run_cudnnFFTCausalConv1dForward(struct library_frame *f)
 {
 	__typeof__(cudnnFFTCausalConv1dForward) *call = (__typeof__(call))f->function;
-	void *x = library_get_device(f);
-	void *weight = library_get_device(f);
-	void *y = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSize = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	GET(void *, x, device); GET(void *, weight, device); GET(void *, y, device);
+	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
+	GET_INT(cudnnDataType_t, dataType);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1924,16 +1628,10 @@ static int run_cudnnFFTCausalConv1dForward(struct library_frame *f)
 static int run_cudnnFFTCausalConv1dBackward(struct library_frame *f)
 {
 	__typeof__(cudnnFFTCausalConv1dBackward) *call = (__typeof__(call))f->function;
-	void *x = library_get_device(f);
-	void *weight = library_get_device(f);
-	void *dy = library_get_device(f);
-	void *dx = library_get_device(f);
-	void *dweight = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSize = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
+	GET(void *, x, device); GET(void *, weight, device); GET(void *, dy, device);
+	GET(void *, dx, device); GET(void *, dweight, device); GET_INT(int, batch);
+	GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
+	GET_INT(cudnnDataType_t, dataType);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1945,13 +1643,9 @@ static int run_cudnnLongFFTCausalConv1dGetBufferSizes(struct library_frame *f)
 {
 	__typeof__(cudnnLongFFTCausalConv1dGetBufferSizes) *call =
 		(__typeof__(call))f->function;
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSize = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
-	size_t *workspaceSizeInBytes = library_get_out(f);
-	size_t *reserveSpaceSizeInBytes = library_get_out(f);
+	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
+	GET_INT(cudnnDataType_t, dataType); GET(size_t *, workspaceSizeInBytes, out);
+	GET(size_t *, reserveSpaceSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1962,18 +1656,11 @@ static int run_cudnnLongFFTCausalConv1dGetBufferSizes(struct library_frame *f)
 static int run_cudnnLongFFTCausalConv1dForward(struct library_frame *f)
 {
 	__typeof__(cudnnLongFFTCausalConv1dForward) *call = (__typeof__(call))f->function;
-	void *x = library_get_device(f);
-	void *weight = library_get_device(f);
-	void *y = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSize = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
-	void *workspace = library_get_device(f);
-	size_t workspaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(void *, x, device); GET(void *, weight, device); GET(void *, y, device);
+	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
+	GET_INT(cudnnDataType_t, dataType); GET(void *, workspace, device);
+	GET_LONG(size_t, workspaceSizeInBytes); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1984,18 +1671,11 @@ static int run_cudnnLongFFTCausalConv1dForward(struct library_frame *f)
 static int run_cudnnLongFFTCausalConv1dBackward(struct library_frame *f)
 {
 	__typeof__(cudnnLongFFTCausalConv1dBackward) *call = (__typeof__(call))f->function;
-	void *dy = library_get_device(f);
-	void *dx = library_get_device(f);
-	void *dweight = library_get_device(f);
-	int batch = (int)library_get_int(f);
-	int dim = (int)library_get_int(f);
-	int seqLen = (int)library_get_int(f);
-	int kernelSize = (int)library_get_int(f);
-	cudnnDataType_t dataType = (cudnnDataType_t)library_get_int(f);
-	void *workspace = library_get_device(f);
-	size_t workspaceSizeInBytes = (size_t)library_get_long(f);
-	void *reserveSpace = library_get_device(f);
-	size_t reserveSpaceSizeInBytes = (size_t)library_get_long(f);
+	GET(void *, dy, device); GET(void *, dx, device); GET(void *, dweight, device);
+	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
+	GET_INT(cudnnDataType_t, dataType); GET(void *, workspace, device);
+	GET_LONG(size_t, workspaceSizeInBytes); GET(void *, reserveSpace, device);
+	GET_LONG(size_t, reserveSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;

@@ -274,19 +274,11 @@ static CUresult run_cusolverRfDestroy(struct worker *w, struct request *r)
 static int run_cusolverDnZZgesv(struct library_frame *f)
 {
 	__typeof__(cusolverDnZZgesv) *call = (__typeof__(call))f->function;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
+	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
+	GET_INT(cusolver_int_t, ldda); GET(void *, dipiv, device); GET(void *, dB, device);
+	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
+	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
+	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -297,17 +289,10 @@ static int run_cusolverDnZZgesv(struct library_frame *f)
 static int run_cusolverDnZZgesv_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnZZgesv_bufferSize) *call = (__typeof__(call))f->function;
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dipiv = library_get_device(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
+	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
+	GET_INT(cusolver_int_t, ldda); GET(void *, dipiv, device); GET(void *, dB, device);
+	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
+	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -318,19 +303,11 @@ static int run_cusolverDnZZgesv_bufferSize(struct library_frame *f)
 static int run_cusolverDnZZgels(struct library_frame *f)
 {
 	__typeof__(cusolverDnZZgels) *call = (__typeof__(call))f->function;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *iter = library_get_out(f);
-	void *d_info = library_get_device(f);
+	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
+	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
+	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
+	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
+	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -341,17 +318,10 @@ static int run_cusolverDnZZgels(struct library_frame *f)
 static int run_cusolverDnZZgels_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnZZgels_bufferSize) *call = (__typeof__(call))f->function;
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t *lwork_bytes = library_get_out(f);
+	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
+	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
+	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
+	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -362,11 +332,8 @@ static int run_cusolverDnZZgels_bufferSize(struct library_frame *f)
 static int run_cusolverDnSpotrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSpotrf_bufferSize) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(int *, Lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -376,13 +343,9 @@ static int run_cusolverDnSpotrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnSpotrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnSpotrf) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, Workspace, device); GET_INT(int, Lwork);
+	GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -392,14 +355,9 @@ static int run_cusolverDnSpotrf(struct library_frame *f)
 static int run_cusolverDnSpotrs(struct library_frame *f)
 {
 	__typeof__(cusolverDnSpotrs) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET_INT(int, nrhs);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
+	GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -409,12 +367,8 @@ static int run_cusolverDnSpotrs(struct library_frame *f)
 static int run_cusolverDnSpotrfBatched(struct library_frame *f)
 {
 	__typeof__(cusolverDnSpotrfBatched) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *Aarray = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *infoArray = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, Aarray, device);
+	GET_INT(int, lda); GET(int *, infoArray, device); GET_INT(int, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -424,15 +378,9 @@ static int run_cusolverDnSpotrfBatched(struct library_frame *f)
 static int run_cusolverDnSpotrsBatched(struct library_frame *f)
 {
 	__typeof__(cusolverDnSpotrsBatched) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET_INT(int, nrhs);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
+	GET(int *, d_info, device); GET_INT(int, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -442,11 +390,8 @@ static int run_cusolverDnSpotrsBatched(struct library_frame *f)
 static int run_cusolverDnSpotri_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSpotri_bufferSize) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -456,13 +401,9 @@ static int run_cusolverDnSpotri_bufferSize(struct library_frame *f)
 static int run_cusolverDnSpotri(struct library_frame *f)
 {
 	__typeof__(cusolverDnSpotri) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, work, device); GET_INT(int, lwork);
+	GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -472,14 +413,10 @@ static int run_cusolverDnSpotri(struct library_frame *f)
 static int run_cusolverDnXtrtri_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXtrtri_bufferSize) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasDiagType_t diag = (cublasDiagType_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(cublasDiagType_t, diag); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -490,17 +427,11 @@ static int run_cusolverDnXtrtri_bufferSize(struct library_frame *f)
 static int run_cusolverDnXtrtri(struct library_frame *f)
 {
 	__typeof__(cusolverDnXtrtri) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasDiagType_t diag = (cublasDiagType_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *devInfo = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(cublasDiagType_t, diag); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
+	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, devInfo, device);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -511,11 +442,8 @@ static int run_cusolverDnXtrtri(struct library_frame *f)
 static int run_cusolverDnSgetrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgetrf_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(int *, Lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -525,13 +453,9 @@ static int run_cusolverDnSgetrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnSgetrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgetrf) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *Workspace = library_get_device(f);
-	int *devIpiv = library_get_device(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, Workspace, device); GET(int *, devIpiv, device);
+	GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -541,13 +465,8 @@ static int run_cusolverDnSgetrf(struct library_frame *f)
 static int run_cusolverDnSlaswp(struct library_frame *f)
 {
 	__typeof__(cusolverDnSlaswp) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int k1 = (int)library_get_int(f);
-	int k2 = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	int incx = (int)library_get_int(f);
+	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET_INT(int, k1);
+	GET_INT(int, k2); GET(int *, devIpiv, device); GET_INT(int, incx);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -557,15 +476,9 @@ static int run_cusolverDnSlaswp(struct library_frame *f)
 static int run_cusolverDnSgetrs(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgetrs) *call = (__typeof__(call))f->function;
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nrhs = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *devIpiv = library_get_device(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(cublasOperation_t, trans); GET_INT(int, n); GET_INT(int, nrhs);
+	GET(void *, A, device); GET_INT(int, lda); GET(int *, devIpiv, device);
+	GET(void *, B, device); GET_INT(int, ldb); GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -575,11 +488,8 @@ static int run_cusolverDnSgetrs(struct library_frame *f)
 static int run_cusolverDnSgeqrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgeqrf_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -589,14 +499,9 @@ static int run_cusolverDnSgeqrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnSgeqrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgeqrf) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *TAU = library_get_device(f);
-	void *Workspace = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, TAU, device); GET(void *, Workspace, device); GET_INT(int, Lwork);
+	GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -606,13 +511,8 @@ static int run_cusolverDnSgeqrf(struct library_frame *f)
 static int run_cusolverDnSorgqr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSorgqr_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, k); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -622,15 +522,9 @@ static int run_cusolverDnSorgqr_bufferSize(struct library_frame *f)
 static int run_cusolverDnSorgqr(struct library_frame *f)
 {
 	__typeof__(cusolverDnSorgqr) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, k); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, tau, device); GET(void *, work, device);
+	GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -640,17 +534,10 @@ static int run_cusolverDnSorgqr(struct library_frame *f)
 static int run_cusolverDnSormqr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSormqr_bufferSize) *call = (__typeof__(call))f->function;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cublasSideMode_t, side); GET_INT(cublasOperation_t, trans); GET_INT(int, m);
+	GET_INT(int, n); GET_INT(int, k); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, tau, device); GET(void *, C, device); GET_INT(int, ldc);
+	GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -660,19 +547,10 @@ static int run_cusolverDnSormqr_bufferSize(struct library_frame *f)
 static int run_cusolverDnSormqr(struct library_frame *f)
 {
 	__typeof__(cusolverDnSormqr) *call = (__typeof__(call))f->function;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(cublasSideMode_t, side); GET_INT(cublasOperation_t, trans); GET_INT(int, m);
+	GET_INT(int, n); GET_INT(int, k); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, tau, device); GET(void *, C, device); GET_INT(int, ldc);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -682,10 +560,7 @@ static int run_cusolverDnSormqr(struct library_frame *f)
 static int run_cusolverDnSsytrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsytrf_bufferSize) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
+	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -695,14 +570,9 @@ static int run_cusolverDnSsytrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsytrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsytrf) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(int *, ipiv, device); GET(void *, work, device);
+	GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -712,16 +582,11 @@ static int run_cusolverDnSsytrf(struct library_frame *f)
 static int run_cusolverDnXsytrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsytrf_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, ipiv, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -732,19 +597,12 @@ static int run_cusolverDnXsytrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsytrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsytrf) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, ipiv, device);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -756,18 +614,11 @@ static int run_cusolverDnXsytrf(struct library_frame *f)
 static int run_cusolverDnXsytrs_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsytrs_bufferSize) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
+	GET_LONG(int64_t, ldb); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -778,21 +629,12 @@ static int run_cusolverDnXsytrs_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsytrs(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsytrs) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
+	GET_LONG(int64_t, ldb); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -804,19 +646,12 @@ static int run_cusolverDnXsytrs(struct library_frame *f)
 static int run_cusolverDnXhetrs_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXhetrs_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
+	GET_LONG(int64_t, ldb); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -827,22 +662,13 @@ static int run_cusolverDnXhetrs_bufferSize(struct library_frame *f)
 static int run_cusolverDnXhetrs(struct library_frame *f)
 {
 	__typeof__(cusolverDnXhetrs) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
+	GET_LONG(int64_t, ldb); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -854,12 +680,8 @@ static int run_cusolverDnXhetrs(struct library_frame *f)
 static int run_cusolverDnSsytri_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsytri_bufferSize) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *ipiv = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(int *, ipiv, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -869,9 +691,7 @@ static int run_cusolverDnSsytri_bufferSize(struct library_frame *f)
 static int run_cusolverDnSgebrd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgebrd_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *Lwork = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET(int *, Lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -881,17 +701,10 @@ static int run_cusolverDnSgebrd_bufferSize(struct library_frame *f)
 static int run_cusolverDnSgebrd(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgebrd) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *D = library_get_device(f);
-	void *E = library_get_device(f);
-	void *TAUQ = library_get_device(f);
-	void *TAUP = library_get_device(f);
-	void *Work = library_get_device(f);
-	int Lwork = (int)library_get_int(f);
-	int *devInfo = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, D, device); GET(void *, E, device); GET(void *, TAUQ, device);
+	GET(void *, TAUP, device); GET(void *, Work, device); GET_INT(int, Lwork);
+	GET(int *, devInfo, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -901,14 +714,9 @@ static int run_cusolverDnSgebrd(struct library_frame *f)
 static int run_cusolverDnSorgbr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSorgbr_bufferSize) *call = (__typeof__(call))f->function;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cublasSideMode_t, side); GET_INT(int, m); GET_INT(int, n); GET_INT(int, k);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
+	GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -918,16 +726,9 @@ static int run_cusolverDnSorgbr_bufferSize(struct library_frame *f)
 static int run_cusolverDnSorgbr(struct library_frame *f)
 {
 	__typeof__(cusolverDnSorgbr) *call = (__typeof__(call))f->function;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int k = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cublasSideMode_t, side); GET_INT(int, m); GET_INT(int, n); GET_INT(int, k);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -937,14 +738,9 @@ static int run_cusolverDnSorgbr(struct library_frame *f)
 static int run_cusolverDnSsytrd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsytrd_bufferSize) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, d, device); GET(void *, e, device);
+	GET(void *, tau, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -954,16 +750,10 @@ static int run_cusolverDnSsytrd_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsytrd(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsytrd) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *d = library_get_device(f);
-	void *e = library_get_device(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, d, device); GET(void *, e, device);
+	GET(void *, tau, device); GET(void *, work, device); GET_INT(int, lwork);
+	GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -973,12 +763,8 @@ static int run_cusolverDnSsytrd(struct library_frame *f)
 static int run_cusolverDnSorgtr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSorgtr_bufferSize) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -988,14 +774,9 @@ static int run_cusolverDnSorgtr_bufferSize(struct library_frame *f)
 static int run_cusolverDnSorgtr(struct library_frame *f)
 {
 	__typeof__(cusolverDnSorgtr) *call = (__typeof__(call))f->function;
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, tau, device); GET(void *, work, device);
+	GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1005,17 +786,10 @@ static int run_cusolverDnSorgtr(struct library_frame *f)
 static int run_cusolverDnSormtr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSormtr_bufferSize) *call = (__typeof__(call))f->function;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cublasSideMode_t, side); GET_INT(cublasFillMode_t, uplo);
+	GET_INT(cublasOperation_t, trans); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
+	GET(void *, C, device); GET_INT(int, ldc); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1025,19 +799,11 @@ static int run_cusolverDnSormtr_bufferSize(struct library_frame *f)
 static int run_cusolverDnSormtr(struct library_frame *f)
 {
 	__typeof__(cusolverDnSormtr) *call = (__typeof__(call))f->function;
-	cublasSideMode_t side = (cublasSideMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *tau = library_get_device(f);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cublasSideMode_t, side); GET_INT(cublasFillMode_t, uplo);
+	GET_INT(cublasOperation_t, trans); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
+	GET(void *, C, device); GET_INT(int, ldc); GET(void *, work, device);
+	GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1047,9 +813,7 @@ static int run_cusolverDnSormtr(struct library_frame *f)
 static int run_cusolverDnSgesvd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgesvd_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1059,21 +823,11 @@ static int run_cusolverDnSgesvd_bufferSize(struct library_frame *f)
 static int run_cusolverDnSgesvd(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgesvd) *call = (__typeof__(call))f->function;
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *VT = library_get_device(f);
-	int ldvt = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	void *rwork = library_get_device(f);
-	int *info = library_get_device(f);
+	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_INT(int, m);
+	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
+	GET(void *, U, device); GET_INT(int, ldu); GET(void *, VT, device); GET_INT(int, ldvt);
+	GET(void *, work, device); GET_INT(int, lwork); GET(void *, rwork, device);
+	GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1084,13 +838,9 @@ static int run_cusolverDnSgesvd(struct library_frame *f)
 static int run_cusolverDnSsyevd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevd_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
+	GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1100,15 +850,9 @@ static int run_cusolverDnSsyevd_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsyevd(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevd) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1118,19 +862,10 @@ static int run_cusolverDnSsyevd(struct library_frame *f)
 static int run_cusolverDnSsyevdx_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevdx_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(float, vl, float); GET(float, vu, float); GET_INT(int, il);
+	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1140,19 +875,10 @@ static int run_cusolverDnSsyevdx_bufferSize(struct library_frame *f)
 static int run_cusolverDnDsyevdx_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnDsyevdx_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(double, vl, double); GET(double, vu, double); GET_INT(int, il);
+	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1162,21 +888,11 @@ static int run_cusolverDnDsyevdx_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsyevdx(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevdx) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(float, vl, float); GET(float, vu, float); GET_INT(int, il);
+	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1187,21 +903,11 @@ static int run_cusolverDnSsyevdx(struct library_frame *f)
 static int run_cusolverDnDsyevdx(struct library_frame *f)
 {
 	__typeof__(cusolverDnDsyevdx) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(double, vl, double); GET(double, vu, double); GET_INT(int, il);
+	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1212,22 +918,11 @@ static int run_cusolverDnDsyevdx(struct library_frame *f)
 static int run_cusolverDnSsygvdx_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsygvdx_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
+	GET(float, vl, float); GET(float, vu, float); GET_INT(int, il); GET_INT(int, iu);
+	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1238,22 +933,11 @@ static int run_cusolverDnSsygvdx_bufferSize(struct library_frame *f)
 static int run_cusolverDnDsygvdx_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnDsygvdx_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
+	GET(double, vl, double); GET(double, vu, double); GET_INT(int, il); GET_INT(int, iu);
+	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1264,24 +948,12 @@ static int run_cusolverDnDsygvdx_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsygvdx(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsygvdx) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	float vl = (float)library_get_float(f);
-	float vu = (float)library_get_float(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
+	GET(float, vl, float); GET(float, vu, float); GET_INT(int, il); GET_INT(int, iu);
+	GET(int *, meig, out); GET(void *, W, device); GET(void *, work, device);
+	GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1292,24 +964,12 @@ static int run_cusolverDnSsygvdx(struct library_frame *f)
 static int run_cusolverDnDsygvdx(struct library_frame *f)
 {
 	__typeof__(cusolverDnDsygvdx) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	double vl = (double)library_get_double(f);
-	double vu = (double)library_get_double(f);
-	int il = (int)library_get_int(f);
-	int iu = (int)library_get_int(f);
-	int *meig = library_get_out(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
+	GET(double, vl, double); GET(double, vu, double); GET_INT(int, il); GET_INT(int, iu);
+	GET(int *, meig, out); GET(void *, W, device); GET(void *, work, device);
+	GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1320,16 +980,10 @@ static int run_cusolverDnDsygvdx(struct library_frame *f)
 static int run_cusolverDnSsygvd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsygvd_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
+	GET(int *, lwork, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1339,18 +993,10 @@ static int run_cusolverDnSsygvd_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsygvd(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsygvd) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1360,22 +1006,14 @@ static int run_cusolverDnSsygvd(struct library_frame *f)
 static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsygvd_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *d_B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *d_W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, d_A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeB);
+	GET(void *, d_B, device); GET_LONG(int64_t, ldb); GET_INT(cudaDataType, dataTypeW);
+	GET(void *, d_W, device); GET_INT(cudaDataType, computeType);
+	GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1387,25 +1025,15 @@ static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsygvd(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsygvd) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *d_B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *d_W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *d_info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, d_A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeB);
+	GET(void *, d_B, device); GET_LONG(int64_t, ldb); GET_INT(cudaDataType, dataTypeW);
+	GET(void *, d_W, device); GET_INT(cudaDataType, computeType);
+	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
+	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, d_info, device);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1418,26 +1046,15 @@ static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsygvStridedBatched_bufferSize) *call =
 		(__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	int64_t strideA = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	int64_t strideB = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	int64_t strideW = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	int64_t batchSize = (int64_t)library_get_long(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET_LONG(int64_t, strideA);
+	GET_INT(cudaDataType, dataTypeB); GET(void *, B, device); GET_LONG(int64_t, ldb);
+	GET_LONG(int64_t, strideB); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_LONG(int64_t, strideW); GET_INT(cudaDataType, computeType);
+	GET_LONG(int64_t, batchSize); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1449,29 +1066,16 @@ static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsygvStridedBatched) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	int64_t strideA = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	int64_t strideB = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	int64_t strideW = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	int64_t batchSize = (int64_t)library_get_long(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET_LONG(int64_t, strideA);
+	GET_INT(cudaDataType, dataTypeB); GET(void *, B, device); GET_LONG(int64_t, ldb);
+	GET_LONG(int64_t, strideB); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_LONG(int64_t, strideW); GET_INT(cudaDataType, computeType);
+	GET_LONG(int64_t, batchSize); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1484,27 +1088,15 @@ static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
 static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsygvdx_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *d_B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	void *vl = library_get_scalar(f);
-	void *vu = library_get_scalar(f);
-	int64_t il = (int64_t)library_get_long(f);
-	int64_t iu = (int64_t)library_get_long(f);
-	int64_t *meig = library_get_out(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *d_W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, d_A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeB);
+	GET(void *, d_B, device); GET_LONG(int64_t, ldb); GET(void *, vl, scalar);
+	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
+	GET(int64_t *, meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, d_W, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1516,31 +1108,18 @@ static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsygvdx(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsygvdx) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *d_B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	void *vl = library_get_scalar(f);
-	void *vu = library_get_scalar(f);
-	int64_t il = (int64_t)library_get_long(f);
-	int64_t iu = (int64_t)library_get_long(f);
-	int64_t *meig = library_get_out(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *d_W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *d_info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, d_A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeB); GET(void *, d_B, device);
+	GET_LONG(int64_t, ldb); GET(void *, vl, scalar); GET(void *, vu, scalar);
+	GET_LONG(int64_t, il); GET_LONG(int64_t, iu); GET(int64_t *, meig, out);
+	GET_INT(cudaDataType, dataTypeW); GET(void *, d_W, device);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, d_info, device);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1553,8 +1132,7 @@ static int run_cusolverDnXsygvdx(struct library_frame *f)
 static int run_cusolverDnXsyevjGetResidual(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevjGetResidual) *call = (__typeof__(call))f->function;
-	syevjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	double *residual = library_get_out(f);
+	GET(syevjInfo_t, info, descriptor, CUSOLVER_ITEM_SYEVJ); GET(double *, residual, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1564,8 +1142,8 @@ static int run_cusolverDnXsyevjGetResidual(struct library_frame *f)
 static int run_cusolverDnXsyevjGetSweeps(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevjGetSweeps) *call = (__typeof__(call))f->function;
-	syevjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int *executed_sweeps = library_get_out(f);
+	GET(syevjInfo_t, info, descriptor, CUSOLVER_ITEM_SYEVJ);
+	GET(int *, executed_sweeps, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1575,15 +1153,10 @@ static int run_cusolverDnXsyevjGetSweeps(struct library_frame *f)
 static int run_cusolverDnSsyevjBatched_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevjBatched_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
+	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
+	GET_INT(int, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1593,17 +1166,10 @@ static int run_cusolverDnSsyevjBatched_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsyevjBatched(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevjBatched) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
+	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ); GET_INT(int, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1613,14 +1179,9 @@ static int run_cusolverDnSsyevjBatched(struct library_frame *f)
 static int run_cusolverDnSsyevj_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevj_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
+	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1630,16 +1191,10 @@ static int run_cusolverDnSsyevj_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsyevj(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsyevj) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
+	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1649,17 +1204,10 @@ static int run_cusolverDnSsyevj(struct library_frame *f)
 static int run_cusolverDnSsygvj_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsygvj_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	int *lwork = library_get_out(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
+	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1669,19 +1217,11 @@ static int run_cusolverDnSsygvj_bufferSize(struct library_frame *f)
 static int run_cusolverDnSsygvj(struct library_frame *f)
 {
 	__typeof__(cusolverDnSsygvj) *call = (__typeof__(call))f->function;
-	cusolverEigType_t itype = (cusolverEigType_t)library_get_int(f);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *W = library_get_device(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	syevjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_SYEVJ);
+	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
+	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
+	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
+	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1692,8 +1232,7 @@ static int run_cusolverDnSsygvj(struct library_frame *f)
 static int run_cusolverDnXgesvdjGetResidual(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvdjGetResidual) *call = (__typeof__(call))f->function;
-	gesvdjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	double *residual = library_get_out(f);
+	GET(gesvdjInfo_t, info, descriptor, CUSOLVER_ITEM_GESVDJ); GET(double *, residual, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1703,8 +1242,8 @@ static int run_cusolverDnXgesvdjGetResidual(struct library_frame *f)
 static int run_cusolverDnXgesvdjGetSweeps(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvdjGetSweeps) *call = (__typeof__(call))f->function;
-	gesvdjInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int *executed_sweeps = library_get_out(f);
+	GET(gesvdjInfo_t, info, descriptor, CUSOLVER_ITEM_GESVDJ);
+	GET(int *, executed_sweeps, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1714,19 +1253,11 @@ static int run_cusolverDnXgesvdjGetSweeps(struct library_frame *f)
 static int run_cusolverDnSgesvdjBatched_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgesvdjBatched_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
+	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
+	GET(int *, lwork, out); GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
+	GET_INT(int, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1736,21 +1267,11 @@ static int run_cusolverDnSgesvdjBatched_bufferSize(struct library_frame *f)
 static int run_cusolverDnSgesvdjBatched(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgesvdjBatched) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
+	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
+	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ); GET_INT(int, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1761,19 +1282,10 @@ static int run_cusolverDnSgesvdjBatched(struct library_frame *f)
 static int run_cusolverDnSgesvdj_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgesvdj_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	int *lwork = library_get_out(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
+	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
+	GET(int *, lwork, out); GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1783,21 +1295,11 @@ static int run_cusolverDnSgesvdj_bufferSize(struct library_frame *f)
 static int run_cusolverDnSgesvdj(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgesvdj) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *S = library_get_device(f);
-	void *U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	void *V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	void *work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *info = library_get_device(f);
-	gesvdjInfo_t params = library_get_descriptor(f, CUSOLVER_ITEM_GESVDJ);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
+	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
+	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
+	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1809,23 +1311,12 @@ static int run_cusolverDnSgesvdaStridedBatched_bufferSize(struct library_frame *
 {
 	__typeof__(cusolverDnSgesvdaStridedBatched_bufferSize) *call =
 		(__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	int *lwork = library_get_out(f);
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, rank); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, d_A, device); GET_INT(int, lda); GET_LONG(long long int, strideA);
+	GET(void *, d_S, device); GET_LONG(long long int, strideS); GET(void *, d_U, device);
+	GET_INT(int, ldu); GET_LONG(long long int, strideU); GET(void *, d_V, device);
+	GET_INT(int, ldv); GET_LONG(long long int, strideV); GET(int *, lwork, out);
+	GET_INT(int, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1836,26 +1327,13 @@ static int run_cusolverDnSgesvdaStridedBatched_bufferSize(struct library_frame *
 static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 {
 	__typeof__(cusolverDnSgesvdaStridedBatched) *call = (__typeof__(call))f->function;
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int rank = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *d_A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	long long int strideA = (long long int)library_get_long(f);
-	void *d_S = library_get_device(f);
-	long long int strideS = (long long int)library_get_long(f);
-	void *d_U = library_get_device(f);
-	int ldu = (int)library_get_int(f);
-	long long int strideU = (long long int)library_get_long(f);
-	void *d_V = library_get_device(f);
-	int ldv = (int)library_get_int(f);
-	long long int strideV = (long long int)library_get_long(f);
-	void *d_work = library_get_device(f);
-	int lwork = (int)library_get_int(f);
-	int *d_info = library_get_device(f);
-	double *h_R_nrmF = NULL;
-	int batchSize = (int)library_get_int(f);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, rank); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, d_A, device); GET_INT(int, lda); GET_LONG(long long int, strideA);
+	GET(void *, d_S, device); GET_LONG(long long int, strideS); GET(void *, d_U, device);
+	GET_INT(int, ldu); GET_LONG(long long int, strideU); GET(void *, d_V, device);
+	GET_INT(int, ldv); GET_LONG(long long int, strideV); GET(void *, d_work, device);
+	GET_INT(int, lwork); GET(int *, d_info, device); double *h_R_nrmF = NULL;
+	GET_INT(int, batchSize);
 
 	library_require(f, !h_R_nrmF);
 	if (library_stop(f, !call, f->name))
@@ -1867,15 +1345,11 @@ static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 static int run_cusolverDnXpotrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXpotrf_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
+	GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1886,18 +1360,12 @@ static int run_cusolverDnXpotrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnXpotrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnXpotrf) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
+	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
+	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, info, device);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1908,17 +1376,11 @@ static int run_cusolverDnXpotrf(struct library_frame *f)
 static int run_cusolverDnXpotrs(struct library_frame *f)
 {
 	__typeof__(cusolverDnXpotrs) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeB); GET(void *, B, device); GET_LONG(int64_t, ldb);
+	GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1929,17 +1391,11 @@ static int run_cusolverDnXpotrs(struct library_frame *f)
 static int run_cusolverDnXgeqrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgeqrf_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeTau = (cudaDataType)library_get_int(f);
-	void *tau = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1950,20 +1406,12 @@ static int run_cusolverDnXgeqrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnXgeqrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgeqrf) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeTau = (cudaDataType)library_get_int(f);
-	void *tau = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1975,15 +1423,11 @@ static int run_cusolverDnXgeqrf(struct library_frame *f)
 static int run_cusolverDnXgetrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgetrf_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
+	GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1994,19 +1438,12 @@ static int run_cusolverDnXgetrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnXgetrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgetrf) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET(void *, ipiv, device); GET_INT(cudaDataType, computeType);
+	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
+	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, info, device);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2018,18 +1455,11 @@ static int run_cusolverDnXgetrf(struct library_frame *f)
 static int run_cusolverDnXgetrs(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgetrs) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasOperation_t trans = (cublasOperation_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t nrhs = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType dataTypeB = (cudaDataType)library_get_int(f);
-	void *B = library_get_device(f);
-	int64_t ldb = (int64_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasOperation_t, trans); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
+	GET_LONG(int64_t, ldb); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2040,18 +1470,12 @@ static int run_cusolverDnXgetrs(struct library_frame *f)
 static int run_cusolverDnXsyevd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevd_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2062,21 +1486,13 @@ static int run_cusolverDnXsyevd_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsyevd(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevd) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2088,18 +1504,12 @@ static int run_cusolverDnXsyevd(struct library_frame *f)
 static int run_cusolverDnXstedc_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXstedc_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigComp_t compz = (cusolverEigComp_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeDE = (cudaDataType)library_get_int(f);
-	void *D = library_get_device(f);
-	void *E = library_get_device(f);
-	cudaDataType dataTypeZ = (cudaDataType)library_get_int(f);
-	void *Z = library_get_device(f);
-	int64_t ldz = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigComp_t, compz); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeDE); GET(void *, D, device); GET(void *, E, device);
+	GET_INT(cudaDataType, dataTypeZ); GET(void *, Z, device); GET_LONG(int64_t, ldz);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2110,21 +1520,13 @@ static int run_cusolverDnXstedc_bufferSize(struct library_frame *f)
 static int run_cusolverDnXstedc(struct library_frame *f)
 {
 	__typeof__(cusolverDnXstedc) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigComp_t compz = (cusolverEigComp_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeDE = (cudaDataType)library_get_int(f);
-	void *D = library_get_device(f);
-	void *E = library_get_device(f);
-	cudaDataType dataTypeZ = (cudaDataType)library_get_int(f);
-	void *Z = library_get_device(f);
-	int64_t ldz = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigComp_t, compz); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeDE); GET(void *, D, device); GET(void *, E, device);
+	GET_INT(cudaDataType, dataTypeZ); GET(void *, Z, device); GET_LONG(int64_t, ldz);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2136,19 +1538,12 @@ static int run_cusolverDnXstedc(struct library_frame *f)
 static int run_cusolverDnXsyevBatched_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevBatched_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
-	int64_t batchSize = (int64_t)library_get_long(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out); GET_LONG(int64_t, batchSize);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2159,22 +1554,14 @@ static int run_cusolverDnXsyevBatched_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsyevBatched(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevBatched) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	int64_t batchSize = (int64_t)library_get_long(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET_LONG(int64_t, batchSize);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2186,24 +1573,14 @@ static int run_cusolverDnXsyevBatched(struct library_frame *f)
 static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevdx_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *vl = library_get_scalar(f);
-	void *vu = library_get_scalar(f);
-	int64_t il = (int64_t)library_get_long(f);
-	int64_t iu = (int64_t)library_get_long(f);
-	int64_t *h_meig = library_get_out(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, vl, scalar);
+	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
+	GET(int64_t *, h_meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2215,27 +1592,15 @@ static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
 static int run_cusolverDnXsyevdx(struct library_frame *f)
 {
 	__typeof__(cusolverDnXsyevdx) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *vl = library_get_scalar(f);
-	void *vu = library_get_scalar(f);
-	int64_t il = (int64_t)library_get_long(f);
-	int64_t iu = (int64_t)library_get_long(f);
-	int64_t *meig64 = library_get_out(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, vl, scalar);
+	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
+	GET(int64_t *, meig64, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2247,24 +1612,14 @@ static int run_cusolverDnXsyevdx(struct library_frame *f)
 static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgeev_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobvl = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigMode_t jobvr = (cusolverEigMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType dataTypeVL = (cudaDataType)library_get_int(f);
-	void *VL = library_get_device(f);
-	int64_t ldvl = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVR = (cudaDataType)library_get_int(f);
-	void *VR = library_get_device(f);
-	int64_t ldvr = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobvl); GET_INT(cusolverEigMode_t, jobvr);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, dataTypeVL); GET(void *, VL, device); GET_LONG(int64_t, ldvl);
+	GET_INT(cudaDataType, dataTypeVR); GET(void *, VR, device); GET_LONG(int64_t, ldvr);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2276,27 +1631,15 @@ static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
 static int run_cusolverDnXgeev(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgeev) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobvl = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigMode_t jobvr = (cusolverEigMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType dataTypeVL = (cudaDataType)library_get_int(f);
-	void *VL = library_get_device(f);
-	int64_t ldvl = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVR = (cudaDataType)library_get_int(f);
-	void *VR = library_get_device(f);
-	int64_t ldvr = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobvl); GET_INT(cusolverEigMode_t, jobvr);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, dataTypeVL); GET(void *, VL, device); GET_LONG(int64_t, ldvl);
+	GET_INT(cudaDataType, dataTypeVR); GET(void *, VR, device); GET_LONG(int64_t, ldvr);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2308,25 +1651,14 @@ static int run_cusolverDnXgeev(struct library_frame *f)
 static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvd_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeS = (cudaDataType)library_get_int(f);
-	void *S = library_get_device(f);
-	cudaDataType dataTypeU = (cudaDataType)library_get_int(f);
-	void *U = library_get_device(f);
-	int64_t ldu = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVT = (cudaDataType)library_get_int(f);
-	void *VT = library_get_device(f);
-	int64_t ldvt = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeS); GET(void *, S, device);
+	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
+	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2338,28 +1670,15 @@ static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
 static int run_cusolverDnXgesvd(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvd) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeS = (cudaDataType)library_get_int(f);
-	void *S = library_get_device(f);
-	cudaDataType dataTypeU = (cudaDataType)library_get_int(f);
-	void *U = library_get_device(f);
-	int64_t ldu = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVT = (cudaDataType)library_get_int(f);
-	void *VT = library_get_device(f);
-	int64_t ldvt = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeS); GET(void *, S, device);
+	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
+	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2371,25 +1690,14 @@ static int run_cusolverDnXgesvd(struct library_frame *f)
 static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvdp_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeS = (cudaDataType)library_get_int(f);
-	void *S = library_get_device(f);
-	cudaDataType dataTypeU = (cudaDataType)library_get_int(f);
-	void *U = library_get_device(f);
-	int64_t ldu = (int64_t)library_get_long(f);
-	cudaDataType dataTypeV = (cudaDataType)library_get_int(f);
-	void *V = library_get_device(f);
-	int64_t ldv = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeS); GET(void *, S, device);
+	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
+	GET_INT(cudaDataType, dataTypeV); GET(void *, V, device); GET_LONG(int64_t, ldv);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2401,29 +1709,16 @@ static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
 static int run_cusolverDnXgesvdp(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvdp) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	int econ = (int)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeS = (cudaDataType)library_get_int(f);
-	void *S = library_get_device(f);
-	cudaDataType dataTypeU = (cudaDataType)library_get_int(f);
-	void *U = library_get_device(f);
-	int64_t ldu = (int64_t)library_get_long(f);
-	cudaDataType dataTypeV = (cudaDataType)library_get_int(f);
-	void *V = library_get_device(f);
-	int64_t ldv = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *d_info = library_get_device(f);
-	double *h_err_sigma = library_get_out(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeS); GET(void *, S, device);
+	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
+	GET_INT(cudaDataType, dataTypeV); GET(void *, V, device); GET_LONG(int64_t, ldv);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(int *, d_info, device); GET(double *, h_err_sigma, out);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2436,28 +1731,17 @@ static int run_cusolverDnXgesvdp(struct library_frame *f)
 static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvdr_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobv = (signed char)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t k = (int64_t)library_get_long(f);
-	int64_t p = (int64_t)library_get_long(f);
-	int64_t niters = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeSrand = (cudaDataType)library_get_int(f);
-	void *Srand = library_get_device(f);
-	cudaDataType dataTypeUrand = (cudaDataType)library_get_int(f);
-	void *Urand = library_get_device(f);
-	int64_t ldUrand = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVrand = (cudaDataType)library_get_int(f);
-	void *Vrand = library_get_device(f);
-	int64_t ldVrand = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(signed char, jobu); GET_INT(signed char, jobv); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_LONG(int64_t, p);
+	GET_LONG(int64_t, niters); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeSrand);
+	GET(void *, Srand, device); GET_INT(cudaDataType, dataTypeUrand);
+	GET(void *, Urand, device); GET_LONG(int64_t, ldUrand);
+	GET_INT(cudaDataType, dataTypeVrand); GET(void *, Vrand, device);
+	GET_LONG(int64_t, ldVrand); GET_INT(cudaDataType, computeType);
+	GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2469,31 +1753,18 @@ static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
 static int run_cusolverDnXgesvdr(struct library_frame *f)
 {
 	__typeof__(cusolverDnXgesvdr) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobv = (signed char)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t k = (int64_t)library_get_long(f);
-	int64_t p = (int64_t)library_get_long(f);
-	int64_t niters = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeSrand = (cudaDataType)library_get_int(f);
-	void *Srand = library_get_device(f);
-	cudaDataType dataTypeUrand = (cudaDataType)library_get_int(f);
-	void *Urand = library_get_device(f);
-	int64_t ldUrand = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVrand = (cudaDataType)library_get_int(f);
-	void *Vrand = library_get_device(f);
-	int64_t ldVrand = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	int *d_info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(signed char, jobu); GET_INT(signed char, jobv); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_LONG(int64_t, p);
+	GET_LONG(int64_t, niters); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeSrand);
+	GET(void *, Srand, device); GET_INT(cudaDataType, dataTypeUrand);
+	GET(void *, Urand, device); GET_LONG(int64_t, ldUrand);
+	GET_INT(cudaDataType, dataTypeVrand); GET(void *, Vrand, device);
+	GET_LONG(int64_t, ldVrand); GET_INT(cudaDataType, computeType);
+	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
+	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, d_info, device);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2506,22 +1777,14 @@ static int run_cusolverDnXgesvdr(struct library_frame *f)
 static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXlarft_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverDirectMode_t direct = (cusolverDirectMode_t)library_get_int(f);
-	cusolverStorevMode_t storev = (cusolverStorevMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t k = (int64_t)library_get_long(f);
-	cudaDataType dataTypeV = (cudaDataType)library_get_int(f);
-	void *V = library_get_device(f);
-	int64_t ldv = (int64_t)library_get_long(f);
-	cudaDataType dataTypeTau = (cudaDataType)library_get_int(f);
-	void *tau = library_get_device(f);
-	cudaDataType dataTypeT = (cudaDataType)library_get_int(f);
-	void *T = library_get_device(f);
-	int64_t ldt = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverDirectMode_t, direct); GET_INT(cusolverStorevMode_t, storev);
+	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_INT(cudaDataType, dataTypeV);
+	GET(void *, V, device); GET_LONG(int64_t, ldv); GET_INT(cudaDataType, dataTypeTau);
+	GET(void *, tau, device); GET_INT(cudaDataType, dataTypeT); GET(void *, T, device);
+	GET_LONG(int64_t, ldt); GET_INT(cudaDataType, computeType);
+	GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2533,24 +1796,15 @@ static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
 static int run_cusolverDnXlarft(struct library_frame *f)
 {
 	__typeof__(cusolverDnXlarft) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverDirectMode_t direct = (cusolverDirectMode_t)library_get_int(f);
-	cusolverStorevMode_t storev = (cusolverStorevMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	int64_t k = (int64_t)library_get_long(f);
-	cudaDataType dataTypeV = (cudaDataType)library_get_int(f);
-	void *V = library_get_device(f);
-	int64_t ldv = (int64_t)library_get_long(f);
-	cudaDataType dataTypeTau = (cudaDataType)library_get_int(f);
-	void *tau = library_get_device(f);
-	cudaDataType dataTypeT = (cudaDataType)library_get_int(f);
-	void *T = library_get_device(f);
-	int64_t ldt = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverDirectMode_t, direct); GET_INT(cusolverStorevMode_t, storev);
+	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_INT(cudaDataType, dataTypeV);
+	GET(void *, V, device); GET_LONG(int64_t, ldv); GET_INT(cudaDataType, dataTypeTau);
+	GET(void *, tau, device); GET_INT(cudaDataType, dataTypeT); GET(void *, T, device);
+	GET_LONG(int64_t, ldt); GET_INT(cudaDataType, computeType);
+	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
+	GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2562,19 +1816,12 @@ static int run_cusolverDnXlarft(struct library_frame *f)
 static int run_cusolverDnXpolar_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnXpolar_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t M = (int64_t)library_get_long(f);
-	int64_t N = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeH = (cudaDataType)library_get_int(f);
-	void *H = library_get_device(f);
-	int64_t ldh = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytesOnDevice = library_get_out(f);
-	size_t *workspaceInBytesOnHost = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, M); GET_LONG(int64_t, N);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeH); GET(void *, H, device); GET_LONG(int64_t, ldh);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
+	GET(size_t *, workspaceInBytesOnHost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2585,25 +1832,15 @@ static int run_cusolverDnXpolar_bufferSize(struct library_frame *f)
 static int run_cusolverDnXpolar(struct library_frame *f)
 {
 	__typeof__(cusolverDnXpolar) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t M = (int64_t)library_get_long(f);
-	int64_t N = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeH = (cudaDataType)library_get_int(f);
-	void *H = library_get_device(f);
-	int64_t ldh = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *bufferOnDevice = library_get_device(f);
-	size_t workspaceInBytesOnDevice = (size_t)library_get_long(f);
-	size_t workspaceInBytesOnHost = (size_t)library_get_long(f);
-	void *d_res_nrm = library_get_device(f);
-	void *d_A_nrmF = library_get_device(f);
-	void *d_rcond = library_get_device(f);
-	int *d_info = library_get_device(f);
-	void *bufferOnHost = library_get_workspace(f, workspaceInBytesOnHost);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, M); GET_LONG(int64_t, N);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeH); GET(void *, H, device); GET_LONG(int64_t, ldh);
+	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
+	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
+	GET(void *, d_res_nrm, device); GET(void *, d_A_nrmF, device);
+	GET(void *, d_rcond, device); GET(int *, d_info, device);
+	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2615,14 +1852,10 @@ static int run_cusolverDnXpolar(struct library_frame *f)
 static int run_cusolverDnPotrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnPotrf_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
+	GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2633,16 +1866,11 @@ static int run_cusolverDnPotrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnPotrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnPotrf) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *pBuffer = library_get_device(f);
-	size_t workspaceInBytes = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
+	GET(void *, pBuffer, device); GET_LONG(size_t, workspaceInBytes);
+	GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2653,16 +1881,10 @@ static int run_cusolverDnPotrf(struct library_frame *f)
 static int run_cusolverDnGeqrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnGeqrf_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeTau = (cudaDataType)library_get_int(f);
-	void *tau = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2673,18 +1895,11 @@ static int run_cusolverDnGeqrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnGeqrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnGeqrf) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeTau = (cudaDataType)library_get_int(f);
-	void *tau = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *pBuffer = library_get_device(f);
-	size_t workspaceInBytes = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
+	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2695,14 +1910,10 @@ static int run_cusolverDnGeqrf(struct library_frame *f)
 static int run_cusolverDnGetrf_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnGetrf_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
+	GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2712,17 +1923,11 @@ static int run_cusolverDnGetrf_bufferSize(struct library_frame *f)
 static int run_cusolverDnGetrf(struct library_frame *f)
 {
 	__typeof__(cusolverDnGetrf) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *ipiv = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *pBuffer = library_get_device(f);
-	size_t workspaceInBytes = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET(void *, ipiv, device); GET_INT(cudaDataType, computeType);
+	GET(void *, pBuffer, device); GET_LONG(size_t, workspaceInBytes);
+	GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2733,17 +1938,11 @@ static int run_cusolverDnGetrf(struct library_frame *f)
 static int run_cusolverDnSyevd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSyevd_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2754,19 +1953,12 @@ static int run_cusolverDnSyevd_bufferSize(struct library_frame *f)
 static int run_cusolverDnSyevd(struct library_frame *f)
 {
 	__typeof__(cusolverDnSyevd) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *pBuffer = library_get_device(f);
-	size_t workspaceInBytes = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
+	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
+	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2777,23 +1969,13 @@ static int run_cusolverDnSyevd(struct library_frame *f)
 static int run_cusolverDnSyevdx_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnSyevdx_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *vl = library_get_scalar(f);
-	void *vu = library_get_scalar(f);
-	int64_t il = (int64_t)library_get_long(f);
-	int64_t iu = (int64_t)library_get_long(f);
-	int64_t *h_meig = library_get_out(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, vl, scalar);
+	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
+	GET(int64_t *, h_meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2804,25 +1986,14 @@ static int run_cusolverDnSyevdx_bufferSize(struct library_frame *f)
 static int run_cusolverDnSyevdx(struct library_frame *f)
 {
 	__typeof__(cusolverDnSyevdx) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	cusolverEigMode_t jobz = (cusolverEigMode_t)library_get_int(f);
-	cusolverEigRange_t range = (cusolverEigRange_t)library_get_int(f);
-	cublasFillMode_t uplo = (cublasFillMode_t)library_get_int(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	void *vl = library_get_scalar(f);
-	void *vu = library_get_scalar(f);
-	int64_t il = (int64_t)library_get_long(f);
-	int64_t iu = (int64_t)library_get_long(f);
-	int64_t *meig64 = library_get_out(f);
-	cudaDataType dataTypeW = (cudaDataType)library_get_int(f);
-	void *W = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *pBuffer = library_get_device(f);
-	size_t workspaceInBytes = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
+	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
+	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, vl, scalar);
+	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
+	GET(int64_t *, meig64, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
+	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2833,24 +2004,13 @@ static int run_cusolverDnSyevdx(struct library_frame *f)
 static int run_cusolverDnGesvd_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnGesvd_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeS = (cudaDataType)library_get_int(f);
-	void *S = library_get_device(f);
-	cudaDataType dataTypeU = (cudaDataType)library_get_int(f);
-	void *U = library_get_device(f);
-	int64_t ldu = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVT = (cudaDataType)library_get_int(f);
-	void *VT = library_get_device(f);
-	int64_t ldvt = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeS); GET(void *, S, device);
+	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
+	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
+	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2861,26 +2021,14 @@ static int run_cusolverDnGesvd_bufferSize(struct library_frame *f)
 static int run_cusolverDnGesvd(struct library_frame *f)
 {
 	__typeof__(cusolverDnGesvd) *call = (__typeof__(call))f->function;
-	cusolverDnParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_PARAMS);
-	signed char jobu = (signed char)library_get_int(f);
-	signed char jobvt = (signed char)library_get_int(f);
-	int64_t m = (int64_t)library_get_long(f);
-	int64_t n = (int64_t)library_get_long(f);
-	cudaDataType dataTypeA = (cudaDataType)library_get_int(f);
-	void *A = library_get_device(f);
-	int64_t lda = (int64_t)library_get_long(f);
-	cudaDataType dataTypeS = (cudaDataType)library_get_int(f);
-	void *S = library_get_device(f);
-	cudaDataType dataTypeU = (cudaDataType)library_get_int(f);
-	void *U = library_get_device(f);
-	int64_t ldu = (int64_t)library_get_long(f);
-	cudaDataType dataTypeVT = (cudaDataType)library_get_int(f);
-	void *VT = library_get_device(f);
-	int64_t ldvt = (int64_t)library_get_long(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *pBuffer = library_get_device(f);
-	size_t workspaceInBytes = (size_t)library_get_long(f);
-	int *info = library_get_device(f);
+	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
+	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
+	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
+	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeS); GET(void *, S, device);
+	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
+	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
+	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
+	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2892,7 +2040,7 @@ static int run_cusolverDnGesvd(struct library_frame *f)
 static int run_cusolverDnIRSInfosGetNiters(struct library_frame *f)
 {
 	__typeof__(cusolverDnIRSInfosGetNiters) *call = (__typeof__(call))f->function;
-	cusolver_int_t *niters = library_get_out(f);
+	GET(cusolver_int_t *, niters, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2902,7 +2050,7 @@ static int run_cusolverDnIRSInfosGetNiters(struct library_frame *f)
 static int run_cusolverDnIRSInfosGetOuterNiters(struct library_frame *f)
 {
 	__typeof__(cusolverDnIRSInfosGetOuterNiters) *call = (__typeof__(call))f->function;
-	cusolver_int_t *outer_niters = library_get_out(f);
+	GET(cusolver_int_t *, outer_niters, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2921,7 +2069,7 @@ static int run_cusolverDnIRSInfosRequestResidual(struct library_frame *f)
 static int run_cusolverDnIRSInfosGetMaxIters(struct library_frame *f)
 {
 	__typeof__(cusolverDnIRSInfosGetMaxIters) *call = (__typeof__(call))f->function;
-	cusolver_int_t *maxiters = library_get_out(f);
+	GET(cusolver_int_t *, maxiters, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2931,21 +2079,13 @@ static int run_cusolverDnIRSInfosGetMaxIters(struct library_frame *f)
 static int run_cusolverDnIRSXgesv(struct library_frame *f)
 {
 	__typeof__(cusolverDnIRSXgesv) *call = (__typeof__(call))f->function;
-	cusolverDnIRSParams_t gesv_irs_params =
-		library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
-	cusolverDnIRSInfos_t gesv_irs_infos = library_get_descriptor(f, CUSOLVER_ITEM_INFOS);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *niters = library_get_out(f);
-	void *d_info = library_get_device(f);
+	GET(cusolverDnIRSParams_t, gesv_irs_params, descriptor, CUSOLVER_ITEM_REFINEMENT);
+	GET(cusolverDnIRSInfos_t, gesv_irs_infos, descriptor, CUSOLVER_ITEM_INFOS);
+	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
+	GET_INT(cusolver_int_t, ldda); GET(void *, dB, device); GET_INT(cusolver_int_t, lddb);
+	GET(void *, dX, device); GET_INT(cusolver_int_t, lddx); GET(void *, dWorkspace, device);
+	GET_LONG(size_t, lwork_bytes); GET(cusolver_int_t *, niters, out);
+	GET(void *, d_info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2956,10 +2096,9 @@ static int run_cusolverDnIRSXgesv(struct library_frame *f)
 static int run_cusolverDnIRSXgesv_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnIRSXgesv_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnIRSParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	size_t *lwork_bytes = library_get_out(f);
+	GET(cusolverDnIRSParams_t, params, descriptor, CUSOLVER_ITEM_REFINEMENT);
+	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
+	GET(size_t *, lwork_bytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2969,22 +2108,13 @@ static int run_cusolverDnIRSXgesv_bufferSize(struct library_frame *f)
 static int run_cusolverDnIRSXgels(struct library_frame *f)
 {
 	__typeof__(cusolverDnIRSXgels) *call = (__typeof__(call))f->function;
-	cusolverDnIRSParams_t gels_irs_params =
-		library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
-	cusolverDnIRSInfos_t gels_irs_infos = library_get_descriptor(f, CUSOLVER_ITEM_INFOS);
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	void *dA = library_get_device(f);
-	cusolver_int_t ldda = (cusolver_int_t)library_get_int(f);
-	void *dB = library_get_device(f);
-	cusolver_int_t lddb = (cusolver_int_t)library_get_int(f);
-	void *dX = library_get_device(f);
-	cusolver_int_t lddx = (cusolver_int_t)library_get_int(f);
-	void *dWorkspace = library_get_device(f);
-	size_t lwork_bytes = (size_t)library_get_long(f);
-	cusolver_int_t *niters = library_get_out(f);
-	void *d_info = library_get_device(f);
+	GET(cusolverDnIRSParams_t, gels_irs_params, descriptor, CUSOLVER_ITEM_REFINEMENT);
+	GET(cusolverDnIRSInfos_t, gels_irs_infos, descriptor, CUSOLVER_ITEM_INFOS);
+	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
+	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
+	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
+	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
+	GET(cusolver_int_t *, niters, out); GET(void *, d_info, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2995,11 +2125,9 @@ static int run_cusolverDnIRSXgels(struct library_frame *f)
 static int run_cusolverDnIRSXgels_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusolverDnIRSXgels_bufferSize) *call = (__typeof__(call))f->function;
-	cusolverDnIRSParams_t params = library_get_descriptor(f, CUSOLVER_ITEM_REFINEMENT);
-	cusolver_int_t m = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t n = (cusolver_int_t)library_get_int(f);
-	cusolver_int_t nrhs = (cusolver_int_t)library_get_int(f);
-	size_t *lwork_bytes = library_get_out(f);
+	GET(cusolverDnIRSParams_t, params, descriptor, CUSOLVER_ITEM_REFINEMENT);
+	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
+	GET(size_t *, lwork_bytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3009,17 +2137,11 @@ static int run_cusolverDnIRSXgels_bufferSize(struct library_frame *f)
 static int run_cusolverSpScsrlsvqr(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrlsvqr) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrVal = library_get_device(f);
-	int *csrRowPtr = library_get_device(f);
-	int *csrColInd = library_get_device(f);
-	void *b = library_get_device(f);
-	float tol = (float)library_get_float(f);
-	int reorder = (int)library_get_int(f);
-	void *x = library_get_device(f);
-	int *singularity = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
+	GET(int *, csrColInd, device); GET(void *, b, device); GET(float, tol, float);
+	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3030,17 +2152,11 @@ static int run_cusolverSpScsrlsvqr(struct library_frame *f)
 static int run_cusolverSpDcsrlsvqr(struct library_frame *f)
 {
 	__typeof__(cusolverSpDcsrlsvqr) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrVal = library_get_device(f);
-	int *csrRowPtr = library_get_device(f);
-	int *csrColInd = library_get_device(f);
-	void *b = library_get_device(f);
-	double tol = (double)library_get_double(f);
-	int reorder = (int)library_get_int(f);
-	void *x = library_get_device(f);
-	int *singularity = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
+	GET(int *, csrColInd, device); GET(void *, b, device); GET(double, tol, double);
+	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3051,18 +2167,12 @@ static int run_cusolverSpDcsrlsvqr(struct library_frame *f)
 static int run_cusolverSpScsreigvsi(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsreigvsi) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	float mu0 = (float)library_get_float(f);
-	void *x0 = library_get_device(f);
-	int maxite = (int)library_get_int(f);
-	float eps = (float)library_get_float(f);
-	void *mu = library_get_device(f);
-	void *x = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(float, mu0, float); GET(void *, x0, device);
+	GET_INT(int, maxite); GET(float, eps, float); GET(void *, mu, device);
+	GET(void *, x, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3073,18 +2183,12 @@ static int run_cusolverSpScsreigvsi(struct library_frame *f)
 static int run_cusolverSpDcsreigvsi(struct library_frame *f)
 {
 	__typeof__(cusolverSpDcsreigvsi) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	double mu0 = (double)library_get_double(f);
-	void *x0 = library_get_device(f);
-	int maxite = (int)library_get_int(f);
-	double eps = (double)library_get_double(f);
-	void *mu = library_get_device(f);
-	void *x = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(double, mu0, double); GET(void *, x0, device);
+	GET_INT(int, maxite); GET(double, eps, double); GET(void *, mu, device);
+	GET(void *, x, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3095,13 +2199,10 @@ static int run_cusolverSpDcsreigvsi(struct library_frame *f)
 static int run_cusolverSpXcsrqrAnalysisBatched(struct library_frame *f)
 {
 	__typeof__(cusolverSpXcsrqrAnalysisBatched) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device);
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3111,17 +2212,12 @@ static int run_cusolverSpXcsrqrAnalysisBatched(struct library_frame *f)
 static int run_cusolverSpScsrqrBufferInfoBatched(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrqrBufferInfoBatched) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrVal = library_get_device(f);
-	int *csrRowPtr = library_get_device(f);
-	int *csrColInd = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
-	size_t *internalDataInBytes = library_get_out(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
+	GET(int *, csrColInd, device); GET_INT(int, batchSize);
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
+	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3132,18 +2228,12 @@ static int run_cusolverSpScsrqrBufferInfoBatched(struct library_frame *f)
 static int run_cusolverSpScsrqrsvBatched(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrqrsvBatched) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	void *b = library_get_device(f);
-	void *x = library_get_device(f);
-	int batchSize = (int)library_get_int(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(void *, b, device); GET(void *, x, device);
+	GET_INT(int, batchSize); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3154,16 +2244,11 @@ static int run_cusolverSpScsrqrsvBatched(struct library_frame *f)
 static int run_cusolverSpScsrqrBufferInfo(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrqrBufferInfo) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
-	size_t *internalDataInBytes = library_get_out(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
+	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3174,15 +2259,11 @@ static int run_cusolverSpScsrqrBufferInfo(struct library_frame *f)
 static int run_cusolverSpScsrqrSetup(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrqrSetup) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	float mu = (float)library_get_float(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(float, mu, float);
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3192,15 +2273,11 @@ static int run_cusolverSpScsrqrSetup(struct library_frame *f)
 static int run_cusolverSpDcsrqrSetup(struct library_frame *f)
 {
 	__typeof__(cusolverSpDcsrqrSetup) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	double mu = (double)library_get_double(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(double, mu, double);
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3210,13 +2287,9 @@ static int run_cusolverSpDcsrqrSetup(struct library_frame *f)
 static int run_cusolverSpScsrqrFactor(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrqrFactor) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	void *b = library_get_device(f);
-	void *x = library_get_device(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA); GET(void *, b, device);
+	GET(void *, x, device); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3226,9 +2299,8 @@ static int run_cusolverSpScsrqrFactor(struct library_frame *f)
 static int run_cusolverSpScsrqrZeroPivot(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrqrZeroPivot) *call = (__typeof__(call))f->function;
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
-	float tol = (float)library_get_float(f);
-	int *position = library_get_out(f);
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(float, tol, float);
+	GET(int *, position, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3238,9 +2310,8 @@ static int run_cusolverSpScsrqrZeroPivot(struct library_frame *f)
 static int run_cusolverSpDcsrqrZeroPivot(struct library_frame *f)
 {
 	__typeof__(cusolverSpDcsrqrZeroPivot) *call = (__typeof__(call))f->function;
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
-	double tol = (double)library_get_double(f);
-	int *position = library_get_out(f);
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(double, tol, double);
+	GET(int *, position, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3250,12 +2321,8 @@ static int run_cusolverSpDcsrqrZeroPivot(struct library_frame *f)
 static int run_cusolverSpScsrqrSolve(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrqrSolve) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *b = library_get_device(f);
-	void *x = library_get_device(f);
-	csrqrInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_QR);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, b, device); GET(void *, x, device);
+	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3265,12 +2332,10 @@ static int run_cusolverSpScsrqrSolve(struct library_frame *f)
 static int run_cusolverSpXcsrcholAnalysis(struct library_frame *f)
 {
 	__typeof__(cusolverSpXcsrcholAnalysis) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
+	GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device);
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3280,15 +2345,12 @@ static int run_cusolverSpXcsrcholAnalysis(struct library_frame *f)
 static int run_cusolverSpScsrcholBufferInfo(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrcholBufferInfo) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
-	size_t *internalDataInBytes = library_get_out(f);
-	size_t *workspaceInBytes = library_get_out(f);
+	GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device);
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
+	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3299,14 +2361,12 @@ static int run_cusolverSpScsrcholBufferInfo(struct library_frame *f)
 static int run_cusolverSpScsrcholFactor(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrcholFactor) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSOLVER_ITEM_MATRIX);
-	void *csrValA = library_get_device(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
+	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device);
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3316,9 +2376,8 @@ static int run_cusolverSpScsrcholFactor(struct library_frame *f)
 static int run_cusolverSpScsrcholZeroPivot(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrcholZeroPivot) *call = (__typeof__(call))f->function;
-	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
-	float tol = (float)library_get_float(f);
-	int *position = library_get_out(f);
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(float, tol, float);
+	GET(int *, position, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3328,9 +2387,8 @@ static int run_cusolverSpScsrcholZeroPivot(struct library_frame *f)
 static int run_cusolverSpDcsrcholZeroPivot(struct library_frame *f)
 {
 	__typeof__(cusolverSpDcsrcholZeroPivot) *call = (__typeof__(call))f->function;
-	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
-	double tol = (double)library_get_double(f);
-	int *position = library_get_out(f);
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(double, tol, double);
+	GET(int *, position, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3340,11 +2398,9 @@ static int run_cusolverSpDcsrcholZeroPivot(struct library_frame *f)
 static int run_cusolverSpScsrcholSolve(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrcholSolve) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	void *b = library_get_device(f);
-	void *x = library_get_device(f);
-	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, n); GET(void *, b, device); GET(void *, x, device);
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3354,8 +2410,7 @@ static int run_cusolverSpScsrcholSolve(struct library_frame *f)
 static int run_cusolverSpScsrcholDiag(struct library_frame *f)
 {
 	__typeof__(cusolverSpScsrcholDiag) *call = (__typeof__(call))f->function;
-	csrcholInfo_t info = library_get_descriptor(f, CUSOLVER_ITEM_CHOLESKY);
-	void *diag = library_get_device(f);
+	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(void *, diag, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3365,8 +2420,8 @@ static int run_cusolverSpScsrcholDiag(struct library_frame *f)
 static int run_cusolverRfGetMatrixFormat(struct library_frame *f)
 {
 	__typeof__(cusolverRfGetMatrixFormat) *call = (__typeof__(call))f->function;
-	cusolverRfMatrixFormat_t *format = library_get_out(f);
-	cusolverRfUnitDiagonal_t *diag = library_get_out(f);
+	GET(cusolverRfMatrixFormat_t *, format, out);
+	GET(cusolverRfUnitDiagonal_t *, diag, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3376,8 +2431,7 @@ static int run_cusolverRfGetMatrixFormat(struct library_frame *f)
 static int run_cusolverRfSetMatrixFormat(struct library_frame *f)
 {
 	__typeof__(cusolverRfSetMatrixFormat) *call = (__typeof__(call))f->function;
-	cusolverRfMatrixFormat_t format = (cusolverRfMatrixFormat_t)library_get_int(f);
-	cusolverRfUnitDiagonal_t diag = (cusolverRfUnitDiagonal_t)library_get_int(f);
+	GET_INT(cusolverRfMatrixFormat_t, format); GET_INT(cusolverRfUnitDiagonal_t, diag);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3387,8 +2441,7 @@ static int run_cusolverRfSetMatrixFormat(struct library_frame *f)
 static int run_cusolverRfSetNumericProperties(struct library_frame *f)
 {
 	__typeof__(cusolverRfSetNumericProperties) *call = (__typeof__(call))f->function;
-	double zero = (double)library_get_double(f);
-	double boost = (double)library_get_double(f);
+	GET(double, zero, double); GET(double, boost, double);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3398,8 +2451,7 @@ static int run_cusolverRfSetNumericProperties(struct library_frame *f)
 static int run_cusolverRfGetNumericProperties(struct library_frame *f)
 {
 	__typeof__(cusolverRfGetNumericProperties) *call = (__typeof__(call))f->function;
-	double *zero = library_get_out(f);
-	double *boost = library_get_out(f);
+	GET(double *, zero, out); GET(double *, boost, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3409,7 +2461,7 @@ static int run_cusolverRfGetNumericProperties(struct library_frame *f)
 static int run_cusolverRfGetNumericBoostReport(struct library_frame *f)
 {
 	__typeof__(cusolverRfGetNumericBoostReport) *call = (__typeof__(call))f->function;
-	cusolverRfNumericBoostReport_t *report = library_get_out(f);
+	GET(cusolverRfNumericBoostReport_t *, report, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3419,8 +2471,8 @@ static int run_cusolverRfGetNumericBoostReport(struct library_frame *f)
 static int run_cusolverRfSetAlgs(struct library_frame *f)
 {
 	__typeof__(cusolverRfSetAlgs) *call = (__typeof__(call))f->function;
-	cusolverRfFactorization_t factAlg = (cusolverRfFactorization_t)library_get_int(f);
-	cusolverRfTriangularSolve_t solveAlg = (cusolverRfTriangularSolve_t)library_get_int(f);
+	GET_INT(cusolverRfFactorization_t, factAlg);
+	GET_INT(cusolverRfTriangularSolve_t, solveAlg);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3430,8 +2482,8 @@ static int run_cusolverRfSetAlgs(struct library_frame *f)
 static int run_cusolverRfGetAlgs(struct library_frame *f)
 {
 	__typeof__(cusolverRfGetAlgs) *call = (__typeof__(call))f->function;
-	cusolverRfFactorization_t *factAlg = library_get_out(f);
-	cusolverRfTriangularSolve_t *solveAlg = library_get_out(f);
+	GET(cusolverRfFactorization_t *, factAlg, out);
+	GET(cusolverRfTriangularSolve_t *, solveAlg, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3441,7 +2493,7 @@ static int run_cusolverRfGetAlgs(struct library_frame *f)
 static int run_cusolverRfGetResetValuesFastMode(struct library_frame *f)
 {
 	__typeof__(cusolverRfGetResetValuesFastMode) *call = (__typeof__(call))f->function;
-	cusolverRfResetValuesFastMode_t *fastMode = library_get_out(f);
+	GET(cusolverRfResetValuesFastMode_t *, fastMode, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3451,8 +2503,7 @@ static int run_cusolverRfGetResetValuesFastMode(struct library_frame *f)
 static int run_cusolverRfSetResetValuesFastMode(struct library_frame *f)
 {
 	__typeof__(cusolverRfSetResetValuesFastMode) *call = (__typeof__(call))f->function;
-	cusolverRfResetValuesFastMode_t fastMode =
-		(cusolverRfResetValuesFastMode_t)library_get_int(f);
+	GET_INT(cusolverRfResetValuesFastMode_t, fastMode);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3462,21 +2513,12 @@ static int run_cusolverRfSetResetValuesFastMode(struct library_frame *f)
 static int run_cusolverRfSetupDevice(struct library_frame *f)
 {
 	__typeof__(cusolverRfSetupDevice) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	void *csrValA = library_get_device(f);
-	int nnzL = (int)library_get_int(f);
-	int *csrRowPtrL = library_get_device(f);
-	int *csrColIndL = library_get_device(f);
-	void *csrValL = library_get_device(f);
-	int nnzU = (int)library_get_int(f);
-	int *csrRowPtrU = library_get_device(f);
-	int *csrColIndU = library_get_device(f);
-	void *csrValU = library_get_device(f);
-	int *P = library_get_device(f);
-	int *Q = library_get_device(f);
+	GET_INT(int, n); GET_INT(int, nnzA); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(void *, csrValA, device); GET_INT(int, nnzL);
+	GET(int *, csrRowPtrL, device); GET(int *, csrColIndL, device);
+	GET(void *, csrValL, device); GET_INT(int, nnzU); GET(int *, csrRowPtrU, device);
+	GET(int *, csrColIndU, device); GET(void *, csrValU, device); GET(int *, P, device);
+	GET(int *, Q, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3487,13 +2529,9 @@ static int run_cusolverRfSetupDevice(struct library_frame *f)
 static int run_cusolverRfResetValues(struct library_frame *f)
 {
 	__typeof__(cusolverRfResetValues) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	void *csrValA = library_get_device(f);
-	int *P = library_get_device(f);
-	int *Q = library_get_device(f);
+	GET_INT(int, n); GET_INT(int, nnzA); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(void *, csrValA, device); GET(int *, P, device);
+	GET(int *, Q, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -3503,13 +2541,9 @@ static int run_cusolverRfResetValues(struct library_frame *f)
 static int run_cusolverRfSolve(struct library_frame *f)
 {
 	__typeof__(cusolverRfSolve) *call = (__typeof__(call))f->function;
-	int *P = library_get_device(f);
-	int *Q = library_get_device(f);
-	int nrhs = (int)library_get_int(f);
-	void *Temp = library_get_device(f);
-	int ldt = (int)library_get_int(f);
-	void *XF = library_get_device(f);
-	int ldxf = (int)library_get_int(f);
+	GET(int *, P, device); GET(int *, Q, device); GET_INT(int, nrhs);
+	GET(void *, Temp, device); GET_INT(int, ldt); GET(void *, XF, device);
+	GET_INT(int, ldxf);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;

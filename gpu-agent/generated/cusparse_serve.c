@@ -110,19 +110,12 @@ static CUresult run_cusparseDestroy(struct worker *w, struct request *r)
 static int run_cusparseSgemvi(struct library_frame *f)
 {
 	__typeof__(cusparseSgemvi) *call = (__typeof__(call))f->function;
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	void *xVal = library_get_device(f);
-	int *xInd = library_get_device(f);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	void *y = library_get_device(f);
-	cusparseIndexBase_t idxBase = (cusparseIndexBase_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, transA); GET_INT(int, m); GET_INT(int, n);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false); GET(void *, A, device);
+	GET_INT(int, lda); GET_INT(int, nnz); GET(void *, xVal, device);
+	GET(int *, xInd, device); GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(void *, y, device); GET_INT(cusparseIndexBase_t, idxBase);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -133,11 +126,8 @@ static int run_cusparseSgemvi(struct library_frame *f)
 static int run_cusparseSgemvi_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSgemvi_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	int *pBufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, transA); GET_INT(int, m); GET_INT(int, n);
+	GET_INT(int, nnz); GET(int *, pBufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -147,20 +137,13 @@ static int run_cusparseSgemvi_bufferSize(struct library_frame *f)
 static int run_cusparseSbsrmv(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrmv) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	void *x = library_get_device(f);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	void *y = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim); GET(void *, x, device);
+	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -171,23 +154,14 @@ static int run_cusparseSbsrmv(struct library_frame *f)
 static int run_cusparseSbsrxmv(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrxmv) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	int sizeOfMask = (int)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedMaskPtrA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedEndPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	void *x = library_get_device(f);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	void *y = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(int, sizeOfMask); GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedMaskPtrA, device);
+	GET(int *, bsrSortedRowPtrA, device); GET(int *, bsrSortedEndPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim); GET(void *, x, device);
+	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -199,8 +173,8 @@ static int run_cusparseSbsrxmv(struct library_frame *f)
 static int run_cusparseXbsrsv2_zeroPivot(struct library_frame *f)
 {
 	__typeof__(cusparseXbsrsv2_zeroPivot) *call = (__typeof__(call))f->function;
-	bsrsv2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	int *position = library_get_result(f);
+	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
+	GET(int *, position, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -210,17 +184,13 @@ static int run_cusparseXbsrsv2_zeroPivot(struct library_frame *f)
 static int run_cusparseSbsrsv2_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrsv2_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsrsv2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
+	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
+	GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -231,18 +201,13 @@ static int run_cusparseSbsrsv2_bufferSize(struct library_frame *f)
 static int run_cusparseSbsrsv2_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrsv2_analysis) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsrsv2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
+	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -253,21 +218,15 @@ static int run_cusparseSbsrsv2_analysis(struct library_frame *f)
 static int run_cusparseSbsrsv2_solve(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrsv2_solve) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsrsv2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	void *rhs = library_get_device(f);
-	void *x = library_get_device(f);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
+	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
+	GET(void *, rhs, device); GET(void *, x, device);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -278,24 +237,15 @@ static int run_cusparseSbsrsv2_solve(struct library_frame *f)
 static int run_cusparseSbsrmm(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrmm) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t transB = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int kb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int blockSize = (int)library_get_int(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	void *C = library_get_device(f);
-	int ldc = (int)library_get_int(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(cusparseOperation_t, transB); GET_INT(int, mb); GET_INT(int, n);
+	GET_INT(int, kb); GET_INT(int, nnzb);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockSize); GET(void *, B, device);
+	GET_INT(int, ldb); GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(void *, C, device); GET_INT(int, ldc);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -307,8 +257,8 @@ static int run_cusparseSbsrmm(struct library_frame *f)
 static int run_cusparseXbsrsm2_zeroPivot(struct library_frame *f)
 {
 	__typeof__(cusparseXbsrsm2_zeroPivot) *call = (__typeof__(call))f->function;
-	bsrsm2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	int *position = library_get_result(f);
+	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
+	GET(int *, position, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -318,19 +268,13 @@ static int run_cusparseXbsrsm2_zeroPivot(struct library_frame *f)
 static int run_cusparseSbsrsm2_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrsm2_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t transXY = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockSize = (int)library_get_int(f);
-	bsrsm2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
+	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
+	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
+	GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -341,20 +285,13 @@ static int run_cusparseSbsrsm2_bufferSize(struct library_frame *f)
 static int run_cusparseSbsrsm2_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrsm2_analysis) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t transXY = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockSize = (int)library_get_int(f);
-	bsrsm2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
+	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
+	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -365,25 +302,15 @@ static int run_cusparseSbsrsm2_analysis(struct library_frame *f)
 static int run_cusparseSbsrsm2_solve(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrsm2_solve) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	cusparseOperation_t transA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t transXY = (cusparseOperation_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockSize = (int)library_get_int(f);
-	bsrsm2Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *X = library_get_device(f);
-	int ldx = (int)library_get_int(f);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
+	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
+	GET_INT(int, nnzb); GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
+	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
+	GET(void *, B, device); GET_INT(int, ldb); GET(void *, X, device); GET_INT(int, ldx);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -395,10 +322,9 @@ static int run_cusparseSbsrsm2_solve(struct library_frame *f)
 static int run_cusparseScsrilu02_numericBoost(struct library_frame *f)
 {
 	__typeof__(cusparseScsrilu02_numericBoost) *call = (__typeof__(call))f->function;
-	csrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	int enable_boost = (int)library_get_int(f);
-	void *tol = library_get_placed(f, cusparse_place(f->mode), true);
-	void *boost_val = library_get_placed(f, cusparse_place(f->mode), true);
+	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
+	GET_INT(int, enable_boost); GET(void *, tol, placed, cusparse_place(f->mode), true);
+	GET(void *, boost_val, placed, cusparse_place(f->mode), true);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -408,8 +334,8 @@ static int run_cusparseScsrilu02_numericBoost(struct library_frame *f)
 static int run_cusparseXcsrilu02_zeroPivot(struct library_frame *f)
 {
 	__typeof__(cusparseXcsrilu02_zeroPivot) *call = (__typeof__(call))f->function;
-	csrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	int *position = library_get_result(f);
+	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
+	GET(int *, position, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -419,14 +345,12 @@ static int run_cusparseXcsrilu02_zeroPivot(struct library_frame *f)
 static int run_cusparseScsrilu02_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseScsrilu02_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	csrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
+	GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -437,15 +361,12 @@ static int run_cusparseScsrilu02_bufferSize(struct library_frame *f)
 static int run_cusparseScsrilu02_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseScsrilu02_analysis) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	csrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -456,15 +377,12 @@ static int run_cusparseScsrilu02_analysis(struct library_frame *f)
 static int run_cusparseScsrilu02(struct library_frame *f)
 {
 	__typeof__(cusparseScsrilu02) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA_valM = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	csrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA_valM, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -475,10 +393,9 @@ static int run_cusparseScsrilu02(struct library_frame *f)
 static int run_cusparseSbsrilu02_numericBoost(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrilu02_numericBoost) *call = (__typeof__(call))f->function;
-	bsrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	int enable_boost = (int)library_get_int(f);
-	void *tol = library_get_placed(f, cusparse_place(f->mode), true);
-	void *boost_val = library_get_placed(f, cusparse_place(f->mode), true);
+	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
+	GET_INT(int, enable_boost); GET(void *, tol, placed, cusparse_place(f->mode), true);
+	GET(void *, boost_val, placed, cusparse_place(f->mode), true);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -488,8 +405,8 @@ static int run_cusparseSbsrilu02_numericBoost(struct library_frame *f)
 static int run_cusparseXbsrilu02_zeroPivot(struct library_frame *f)
 {
 	__typeof__(cusparseXbsrilu02_zeroPivot) *call = (__typeof__(call))f->function;
-	bsrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	int *position = library_get_result(f);
+	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
+	GET(int *, position, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -499,16 +416,12 @@ static int run_cusparseXbsrilu02_zeroPivot(struct library_frame *f)
 static int run_cusparseSbsrilu02_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrilu02_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
+	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
+	GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -519,17 +432,12 @@ static int run_cusparseSbsrilu02_bufferSize(struct library_frame *f)
 static int run_cusparseSbsrilu02_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSbsrilu02_analysis) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsrilu02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
+	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -540,8 +448,8 @@ static int run_cusparseSbsrilu02_analysis(struct library_frame *f)
 static int run_cusparseXcsric02_zeroPivot(struct library_frame *f)
 {
 	__typeof__(cusparseXcsric02_zeroPivot) *call = (__typeof__(call))f->function;
-	csric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	int *position = library_get_result(f);
+	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
+	GET(int *, position, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -551,14 +459,12 @@ static int run_cusparseXcsric02_zeroPivot(struct library_frame *f)
 static int run_cusparseScsric02_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseScsric02_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	csric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
+	GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -569,15 +475,12 @@ static int run_cusparseScsric02_bufferSize(struct library_frame *f)
 static int run_cusparseScsric02_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseScsric02_analysis) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	csric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -588,15 +491,12 @@ static int run_cusparseScsric02_analysis(struct library_frame *f)
 static int run_cusparseScsric02(struct library_frame *f)
 {
 	__typeof__(cusparseScsric02) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA_valM = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	csric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA_valM, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -607,8 +507,8 @@ static int run_cusparseScsric02(struct library_frame *f)
 static int run_cusparseXbsric02_zeroPivot(struct library_frame *f)
 {
 	__typeof__(cusparseXbsric02_zeroPivot) *call = (__typeof__(call))f->function;
-	bsric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	int *position = library_get_result(f);
+	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
+	GET(int *, position, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -618,16 +518,12 @@ static int run_cusparseXbsric02_zeroPivot(struct library_frame *f)
 static int run_cusparseSbsric02_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSbsric02_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
+	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
+	GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -638,17 +534,12 @@ static int run_cusparseSbsric02_bufferSize(struct library_frame *f)
 static int run_cusparseSbsric02_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSbsric02_analysis) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pInputBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
+	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pInputBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -659,17 +550,12 @@ static int run_cusparseSbsric02_analysis(struct library_frame *f)
 static int run_cusparseSbsric02(struct library_frame *f)
 {
 	__typeof__(cusparseSbsric02) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	bsric02Info_t info = library_get_descriptor(f, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
-	cusparseSolvePolicy_t policy = (cusparseSolvePolicy_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
+	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
+	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -680,14 +566,9 @@ static int run_cusparseSbsric02(struct library_frame *f)
 static int run_cusparseSgtsv2_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseSgtsv2_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	size_t *bufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, dl, device); GET(void *, d, device);
+	GET(void *, du, device); GET(void *, B, device); GET_INT(int, ldb);
+	GET(size_t *, bufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -697,14 +578,9 @@ static int run_cusparseSgtsv2_bufferSizeExt(struct library_frame *f)
 static int run_cusparseSgtsv2(struct library_frame *f)
 {
 	__typeof__(cusparseSgtsv2) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *B = library_get_device(f);
-	int ldb = (int)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, dl, device); GET(void *, d, device);
+	GET(void *, du, device); GET(void *, B, device); GET_INT(int, ldb);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -715,14 +591,9 @@ static int run_cusparseSgtsv2StridedBatch_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseSgtsv2StridedBatch_bufferSizeExt) *call =
 		(__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *x = library_get_device(f);
-	int batchCount = (int)library_get_int(f);
-	int batchStride = (int)library_get_int(f);
-	size_t *bufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
+	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
+	GET_INT(int, batchStride); GET(size_t *, bufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -732,14 +603,9 @@ static int run_cusparseSgtsv2StridedBatch_bufferSizeExt(struct library_frame *f)
 static int run_cusparseSgtsv2StridedBatch(struct library_frame *f)
 {
 	__typeof__(cusparseSgtsv2StridedBatch) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *x = library_get_device(f);
-	int batchCount = (int)library_get_int(f);
-	int batchStride = (int)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
+	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
+	GET_INT(int, batchStride); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -750,14 +616,9 @@ static int run_cusparseSgtsvInterleavedBatch_bufferSizeExt(struct library_frame 
 {
 	__typeof__(cusparseSgtsvInterleavedBatch_bufferSizeExt) *call =
 		(__typeof__(call))f->function;
-	int algo = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *x = library_get_device(f);
-	int batchCount = (int)library_get_int(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, algo); GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
+	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
+	GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -767,14 +628,9 @@ static int run_cusparseSgtsvInterleavedBatch_bufferSizeExt(struct library_frame 
 static int run_cusparseSgtsvInterleavedBatch(struct library_frame *f)
 {
 	__typeof__(cusparseSgtsvInterleavedBatch) *call = (__typeof__(call))f->function;
-	int algo = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *x = library_get_device(f);
-	int batchCount = (int)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, algo); GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
+	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -785,16 +641,10 @@ static int run_cusparseSgpsvInterleavedBatch_bufferSizeExt(struct library_frame 
 {
 	__typeof__(cusparseSgpsvInterleavedBatch_bufferSizeExt) *call =
 		(__typeof__(call))f->function;
-	int algo = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	void *ds = library_get_device(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *dw = library_get_device(f);
-	void *x = library_get_device(f);
-	int batchCount = (int)library_get_int(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, algo); GET_INT(int, m); GET(void *, ds, device); GET(void *, dl, device);
+	GET(void *, d, device); GET(void *, du, device); GET(void *, dw, device);
+	GET(void *, x, device); GET_INT(int, batchCount);
+	GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -804,16 +654,9 @@ static int run_cusparseSgpsvInterleavedBatch_bufferSizeExt(struct library_frame 
 static int run_cusparseSgpsvInterleavedBatch(struct library_frame *f)
 {
 	__typeof__(cusparseSgpsvInterleavedBatch) *call = (__typeof__(call))f->function;
-	int algo = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	void *ds = library_get_device(f);
-	void *dl = library_get_device(f);
-	void *d = library_get_device(f);
-	void *du = library_get_device(f);
-	void *dw = library_get_device(f);
-	void *x = library_get_device(f);
-	int batchCount = (int)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, algo); GET_INT(int, m); GET(void *, ds, device); GET(void *, dl, device);
+	GET(void *, d, device); GET(void *, du, device); GET(void *, dw, device);
+	GET(void *, x, device); GET_INT(int, batchCount); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -823,25 +666,18 @@ static int run_cusparseSgpsvInterleavedBatch(struct library_frame *f)
 static int run_cusparseScsrgeam2_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseScsrgeam2_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int nnzA = (int)library_get_int(f);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseMatDescr_t descrB = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int nnzB = (int)library_get_int(f);
-	void *csrSortedValB = library_get_device(f);
-	int *csrSortedRowPtrB = library_get_device(f);
-	int *csrSortedColIndB = library_get_device(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n);
+	GET(void *, alpha, placed, cusparse_place(f->mode), true);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(void *, beta, placed, cusparse_place(f->mode), true);
+	GET(cusparseMatDescr_t, descrB, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzB);
+	GET(void *, csrSortedValB, device); GET(int *, csrSortedRowPtrB, device);
+	GET(int *, csrSortedColIndB, device);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -854,20 +690,14 @@ static int run_cusparseScsrgeam2_bufferSizeExt(struct library_frame *f)
 static int run_cusparseXcsrgeam2Nnz(struct library_frame *f)
 {
 	__typeof__(cusparseXcsrgeam2Nnz) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int nnzA = (int)library_get_int(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	cusparseMatDescr_t descrB = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int nnzB = (int)library_get_int(f);
-	int *csrSortedRowPtrB = library_get_device(f);
-	int *csrSortedColIndB = library_get_device(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	void *workspace = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
+	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
+	GET(cusparseMatDescr_t, descrB, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzB);
+	GET(int *, csrSortedRowPtrB, device); GET(int *, csrSortedColIndB, device);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
+	GET(void *, workspace, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -879,25 +709,18 @@ static int run_cusparseXcsrgeam2Nnz(struct library_frame *f)
 static int run_cusparseScsrgeam2(struct library_frame *f)
 {
 	__typeof__(cusparseScsrgeam2) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int nnzA = (int)library_get_int(f);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrB = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int nnzB = (int)library_get_int(f);
-	void *csrSortedValB = library_get_device(f);
-	int *csrSortedRowPtrB = library_get_device(f);
-	int *csrSortedColIndB = library_get_device(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrB, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzB);
+	GET(void *, csrSortedValB, device); GET(int *, csrSortedRowPtrB, device);
+	GET(int *, csrSortedColIndB, device);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -910,18 +733,14 @@ static int run_cusparseScsrgeam2(struct library_frame *f)
 static int run_cusparseScsrcolor(struct library_frame *f)
 {
 	__typeof__(cusparseScsrcolor) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	void *fractionToColor = library_get_placed(f, cusparse_place(f->mode), false);
-	int *ncolors = library_get_result(f);
-	int *coloring = library_get_device(f);
-	int *reordering = library_get_device(f);
-	cusparseColorInfo_t info =
-		library_get_descriptor(f, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS);
+	GET_INT(int, m); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(void *, fractionToColor, placed, cusparse_place(f->mode), false);
+	GET(int *, ncolors, result); GET(int *, coloring, device);
+	GET(int *, reordering, device);
+	GET(cusparseColorInfo_t, info, descriptor, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -932,14 +751,10 @@ static int run_cusparseScsrcolor(struct library_frame *f)
 static int run_cusparseSnnz(struct library_frame *f)
 {
 	__typeof__(cusparseSnnz) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	int *nnzPerRowCol = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, A, device); GET_INT(int, lda); GET(int *, nnzPerRowCol, device);
+	GET(int *, nnzTotalDevHostPtr, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -949,13 +764,9 @@ static int run_cusparseSnnz(struct library_frame *f)
 static int run_cusparseSnnz_compress(struct library_frame *f)
 {
 	__typeof__(cusparseSnnz_compress) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	cusparseMatDescr_t descr = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *nnzPerRow = library_get_device(f);
-	int *nnzC = library_get_result(f);
-	float tol = (float)library_get_float(f);
+	GET_INT(int, m); GET(cusparseMatDescr_t, descr, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(float, tol, float);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -965,13 +776,9 @@ static int run_cusparseSnnz_compress(struct library_frame *f)
 static int run_cusparseDnnz_compress(struct library_frame *f)
 {
 	__typeof__(cusparseDnnz_compress) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	cusparseMatDescr_t descr = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *nnzPerRow = library_get_device(f);
-	int *nnzC = library_get_result(f);
-	double tol = (double)library_get_double(f);
+	GET_INT(int, m); GET(cusparseMatDescr_t, descr, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(double, tol, double);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -981,18 +788,12 @@ static int run_cusparseDnnz_compress(struct library_frame *f)
 static int run_cusparseScsr2csr_compress(struct library_frame *f)
 {
 	__typeof__(cusparseScsr2csr_compress) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int nnzA = (int)library_get_int(f);
-	int *nnzPerRow = library_get_device(f);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	float tol = (float)library_get_float(f);
+	GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedColIndA, device);
+	GET(int *, csrSortedRowPtrA, device); GET_INT(int, nnzA); GET(int *, nnzPerRow, device);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedColIndC, device);
+	GET(int *, csrSortedRowPtrC, device); GET(float, tol, float);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1003,18 +804,12 @@ static int run_cusparseScsr2csr_compress(struct library_frame *f)
 static int run_cusparseDcsr2csr_compress(struct library_frame *f)
 {
 	__typeof__(cusparseDcsr2csr_compress) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int nnzA = (int)library_get_int(f);
-	int *nnzPerRow = library_get_device(f);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	double tol = (double)library_get_double(f);
+	GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedColIndA, device);
+	GET(int *, csrSortedRowPtrA, device); GET_INT(int, nnzA); GET(int *, nnzPerRow, device);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedColIndC, device);
+	GET(int *, csrSortedRowPtrC, device); GET(double, tol, double);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1025,11 +820,8 @@ static int run_cusparseDcsr2csr_compress(struct library_frame *f)
 static int run_cusparseXcoo2csr(struct library_frame *f)
 {
 	__typeof__(cusparseXcoo2csr) *call = (__typeof__(call))f->function;
-	int *cooRowInd = library_get_device(f);
-	int nnz = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int *csrSortedRowPtr = library_get_device(f);
-	cusparseIndexBase_t idxBase = (cusparseIndexBase_t)library_get_int(f);
+	GET(int *, cooRowInd, device); GET_INT(int, nnz); GET_INT(int, m);
+	GET(int *, csrSortedRowPtr, device); GET_INT(cusparseIndexBase_t, idxBase);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1039,11 +831,8 @@ static int run_cusparseXcoo2csr(struct library_frame *f)
 static int run_cusparseXcsr2coo(struct library_frame *f)
 {
 	__typeof__(cusparseXcsr2coo) *call = (__typeof__(call))f->function;
-	int *csrSortedRowPtr = library_get_device(f);
-	int nnz = (int)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int *cooRowInd = library_get_device(f);
-	cusparseIndexBase_t idxBase = (cusparseIndexBase_t)library_get_int(f);
+	GET(int *, csrSortedRowPtr, device); GET_INT(int, nnz); GET_INT(int, m);
+	GET(int *, cooRowInd, device); GET_INT(cusparseIndexBase_t, idxBase);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1053,16 +842,12 @@ static int run_cusparseXcsr2coo(struct library_frame *f)
 static int run_cusparseXcsr2bsrNnz(struct library_frame *f)
 {
 	__typeof__(cusparseXcsr2bsrNnz) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *bsrSortedRowPtrC = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
+	GET_INT(int, blockDim);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, bsrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1073,18 +858,13 @@ static int run_cusparseXcsr2bsrNnz(struct library_frame *f)
 static int run_cusparseScsr2bsr(struct library_frame *f)
 {
 	__typeof__(cusparseScsr2bsr) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValC = library_get_device(f);
-	int *bsrSortedRowPtrC = library_get_device(f);
-	int *bsrSortedColIndC = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device); GET_INT(int, blockDim);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
+	GET(int *, bsrSortedColIndC, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1096,18 +876,13 @@ static int run_cusparseScsr2bsr(struct library_frame *f)
 static int run_cusparseSbsr2csr(struct library_frame *f)
 {
 	__typeof__(cusparseSbsr2csr) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int blockDim = (int)library_get_int(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1119,15 +894,10 @@ static int run_cusparseSbsr2csr(struct library_frame *f)
 static int run_cusparseSgebsr2gebsc_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSgebsr2gebsc_bufferSize) *call = (__typeof__(call))f->function;
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int rowBlockDim = (int)library_get_int(f);
-	int colBlockDim = (int)library_get_int(f);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, rowBlockDim);
+	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1138,20 +908,12 @@ static int run_cusparseSgebsr2gebsc_bufferSize(struct library_frame *f)
 static int run_cusparseSgebsr2gebsc(struct library_frame *f)
 {
 	__typeof__(cusparseSgebsr2gebsc) *call = (__typeof__(call))f->function;
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	void *bsrSortedVal = library_get_device(f);
-	int *bsrSortedRowPtr = library_get_device(f);
-	int *bsrSortedColInd = library_get_device(f);
-	int rowBlockDim = (int)library_get_int(f);
-	int colBlockDim = (int)library_get_int(f);
-	void *bscVal = library_get_device(f);
-	int *bscRowInd = library_get_device(f);
-	int *bscColPtr = library_get_device(f);
-	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
-	cusparseIndexBase_t idxBase = (cusparseIndexBase_t)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
+	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
+	GET(int *, bsrSortedColInd, device); GET_INT(int, rowBlockDim);
+	GET_INT(int, colBlockDim); GET(void *, bscVal, device); GET(int *, bscRowInd, device);
+	GET(int *, bscColPtr, device); GET_INT(cusparseAction_t, copyValues);
+	GET_INT(cusparseIndexBase_t, idxBase); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1163,19 +925,14 @@ static int run_cusparseSgebsr2gebsc(struct library_frame *f)
 static int run_cusparseSgebsr2csr(struct library_frame *f)
 {
 	__typeof__(cusparseSgebsr2csr) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int rowBlockDim = (int)library_get_int(f);
-	int colBlockDim = (int)library_get_int(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, rowBlockDim);
+	GET_INT(int, colBlockDim);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1187,16 +944,11 @@ static int run_cusparseSgebsr2csr(struct library_frame *f)
 static int run_cusparseScsr2gebsr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseScsr2gebsr_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	int rowBlockDim = (int)library_get_int(f);
-	int colBlockDim = (int)library_get_int(f);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device); GET_INT(int, rowBlockDim);
+	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1207,18 +959,13 @@ static int run_cusparseScsr2gebsr_bufferSize(struct library_frame *f)
 static int run_cusparseXcsr2gebsrNnz(struct library_frame *f)
 {
 	__typeof__(cusparseXcsr2gebsrNnz) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *bsrSortedRowPtrC = library_get_device(f);
-	int rowBlockDim = (int)library_get_int(f);
-	int colBlockDim = (int)library_get_int(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, bsrSortedRowPtrC, device); GET_INT(int, rowBlockDim);
+	GET_INT(int, colBlockDim); GET(int *, nnzTotalDevHostPtr, result);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1229,20 +976,14 @@ static int run_cusparseXcsr2gebsrNnz(struct library_frame *f)
 static int run_cusparseScsr2gebsr(struct library_frame *f)
 {
 	__typeof__(cusparseScsr2gebsr) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValC = library_get_device(f);
-	int *bsrSortedRowPtrC = library_get_device(f);
-	int *bsrSortedColIndC = library_get_device(f);
-	int rowBlockDim = (int)library_get_int(f);
-	int colBlockDim = (int)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
+	GET(int *, bsrSortedColIndC, device); GET_INT(int, rowBlockDim);
+	GET_INT(int, colBlockDim); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1254,19 +995,12 @@ static int run_cusparseScsr2gebsr(struct library_frame *f)
 static int run_cusparseSgebsr2gebsr_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSgebsr2gebsr_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int rowBlockDimA = (int)library_get_int(f);
-	int colBlockDimA = (int)library_get_int(f);
-	int rowBlockDimC = (int)library_get_int(f);
-	int colBlockDimC = (int)library_get_int(f);
-	int *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
+	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, rowBlockDimA);
+	GET_INT(int, colBlockDimA); GET_INT(int, rowBlockDimC); GET_INT(int, colBlockDimC);
+	GET(int *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1278,21 +1012,14 @@ static int run_cusparseSgebsr2gebsr_bufferSize(struct library_frame *f)
 static int run_cusparseXgebsr2gebsrNnz(struct library_frame *f)
 {
 	__typeof__(cusparseXgebsr2gebsrNnz) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int rowBlockDimA = (int)library_get_int(f);
-	int colBlockDimA = (int)library_get_int(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *bsrSortedRowPtrC = library_get_device(f);
-	int rowBlockDimC = (int)library_get_int(f);
-	int colBlockDimC = (int)library_get_int(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
+	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, bsrSortedRowPtrA, device); GET(int *, bsrSortedColIndA, device);
+	GET_INT(int, rowBlockDimA); GET_INT(int, colBlockDimA);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, bsrSortedRowPtrC, device); GET_INT(int, rowBlockDimC);
+	GET_INT(int, colBlockDimC); GET(int *, nnzTotalDevHostPtr, result);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1304,23 +1031,15 @@ static int run_cusparseXgebsr2gebsrNnz(struct library_frame *f)
 static int run_cusparseSgebsr2gebsr(struct library_frame *f)
 {
 	__typeof__(cusparseSgebsr2gebsr) *call = (__typeof__(call))f->function;
-	cusparseDirection_t dirA = (cusparseDirection_t)library_get_int(f);
-	int mb = (int)library_get_int(f);
-	int nb = (int)library_get_int(f);
-	int nnzb = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValA = library_get_device(f);
-	int *bsrSortedRowPtrA = library_get_device(f);
-	int *bsrSortedColIndA = library_get_device(f);
-	int rowBlockDimA = (int)library_get_int(f);
-	int colBlockDimA = (int)library_get_int(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *bsrSortedValC = library_get_device(f);
-	int *bsrSortedRowPtrC = library_get_device(f);
-	int *bsrSortedColIndC = library_get_device(f);
-	int rowBlockDimC = (int)library_get_int(f);
-	int colBlockDimC = (int)library_get_int(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
+	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
+	GET(int *, bsrSortedColIndA, device); GET_INT(int, rowBlockDimA);
+	GET_INT(int, colBlockDimA);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
+	GET(int *, bsrSortedColIndC, device); GET_INT(int, rowBlockDimC);
+	GET_INT(int, colBlockDimC); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1332,8 +1051,7 @@ static int run_cusparseSgebsr2gebsr(struct library_frame *f)
 static int run_cusparseCreateIdentityPermutation(struct library_frame *f)
 {
 	__typeof__(cusparseCreateIdentityPermutation) *call = (__typeof__(call))f->function;
-	int n = (int)library_get_int(f);
-	int *p = library_get_device(f);
+	GET_INT(int, n); GET(int *, p, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1343,12 +1061,8 @@ static int run_cusparseCreateIdentityPermutation(struct library_frame *f)
 static int run_cusparseXcoosort_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseXcoosort_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	int *cooRowsA = library_get_device(f);
-	int *cooColsA = library_get_device(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cooRowsA, device);
+	GET(int *, cooColsA, device); GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1358,13 +1072,8 @@ static int run_cusparseXcoosort_bufferSizeExt(struct library_frame *f)
 static int run_cusparseXcoosortByRow(struct library_frame *f)
 {
 	__typeof__(cusparseXcoosortByRow) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	int *cooRowsA = library_get_device(f);
-	int *cooColsA = library_get_device(f);
-	int *P = library_get_device(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cooRowsA, device);
+	GET(int *, cooColsA, device); GET(int *, P, device); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1374,12 +1083,8 @@ static int run_cusparseXcoosortByRow(struct library_frame *f)
 static int run_cusparseXcsrsort_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseXcsrsort_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, csrRowPtrA, device);
+	GET(int *, csrColIndA, device); GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1389,14 +1094,10 @@ static int run_cusparseXcsrsort_bufferSizeExt(struct library_frame *f)
 static int run_cusparseXcsrsort(struct library_frame *f)
 {
 	__typeof__(cusparseXcsrsort) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrRowPtrA = library_get_device(f);
-	int *csrColIndA = library_get_device(f);
-	int *P = library_get_device(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device); GET(int *, P, device);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1406,12 +1107,8 @@ static int run_cusparseXcsrsort(struct library_frame *f)
 static int run_cusparseXcscsort_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseXcscsort_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	int *cscColPtrA = library_get_device(f);
-	int *cscRowIndA = library_get_device(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cscColPtrA, device);
+	GET(int *, cscRowIndA, device); GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1421,14 +1118,10 @@ static int run_cusparseXcscsort_bufferSizeExt(struct library_frame *f)
 static int run_cusparseXcscsort(struct library_frame *f)
 {
 	__typeof__(cusparseXcscsort) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *cscColPtrA = library_get_device(f);
-	int *cscRowIndA = library_get_device(f);
-	int *P = library_get_device(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, cscColPtrA, device); GET(int *, cscRowIndA, device); GET(int *, P, device);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1438,14 +1131,10 @@ static int run_cusparseXcscsort(struct library_frame *f)
 static int run_cusparseScsru2csr_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseScsru2csr_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	void *csrVal = library_get_device(f);
-	int *csrRowPtr = library_get_device(f);
-	int *csrColInd = library_get_device(f);
-	csru2csrInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
+	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
+	GET(csru2csrInfo_t, info, descriptor, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
+	GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1456,15 +1145,12 @@ static int run_cusparseScsru2csr_bufferSizeExt(struct library_frame *f)
 static int run_cusparseScsru2csr(struct library_frame *f)
 {
 	__typeof__(cusparseScsru2csr) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrVal = library_get_device(f);
-	int *csrRowPtr = library_get_device(f);
-	int *csrColInd = library_get_device(f);
-	csru2csrInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
+	GET(int *, csrColInd, device);
+	GET(csru2csrInfo_t, info, descriptor, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1474,16 +1160,11 @@ static int run_cusparseScsru2csr(struct library_frame *f)
 static int run_cusparseHpruneDense2csr_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneDense2csr_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *threshold = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, threshold, placed, cusparse_place(f->mode), true);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1494,15 +1175,11 @@ static int run_cusparseHpruneDense2csr_bufferSizeExt(struct library_frame *f)
 static int run_cusparseHpruneDense2csrNnz(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneDense2csrNnz) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *threshold = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrRowPtrC = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, threshold, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1513,15 +1190,11 @@ static int run_cusparseHpruneDense2csrNnz(struct library_frame *f)
 static int run_cusparseDpruneDense2csrNnz(struct library_frame *f)
 {
 	__typeof__(cusparseDpruneDense2csrNnz) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *threshold = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, threshold, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1532,16 +1205,11 @@ static int run_cusparseDpruneDense2csrNnz(struct library_frame *f)
 static int run_cusparseHpruneDense2csr(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneDense2csr) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	void *threshold = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(void *, threshold, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1552,19 +1220,14 @@ static int run_cusparseHpruneDense2csr(struct library_frame *f)
 static int run_cusparseHpruneCsr2csr_bufferSizeExt(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneCsr2csr_bufferSizeExt) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	void *threshold = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(void *, threshold, placed, cusparse_place(f->mode), true);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1576,18 +1239,14 @@ static int run_cusparseHpruneCsr2csr_bufferSizeExt(struct library_frame *f)
 static int run_cusparseHpruneCsr2csrNnz(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneCsr2csrNnz) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	void *threshold = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(void *, threshold, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1599,19 +1258,14 @@ static int run_cusparseHpruneCsr2csrNnz(struct library_frame *f)
 static int run_cusparseHpruneCsr2csr(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneCsr2csr) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	void *threshold = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device);
+	GET(void *, threshold, placed, cusparse_place(f->mode), false);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1624,17 +1278,13 @@ static int run_cusparseHpruneDense2csrByPercentage_bufferSizeExt(struct library_
 {
 	__typeof__(cusparseHpruneDense2csrByPercentage_bufferSizeExt) *call =
 		(__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	float percentage = (float)library_get_float(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	pruneInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(float, percentage, float);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device);
+	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
+	GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1646,16 +1296,12 @@ static int run_cusparseHpruneDense2csrNnzByPercentage(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneDense2csrNnzByPercentage) *call =
 		(__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	float percentage = (float)library_get_float(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrRowPtrC = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	pruneInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(float, percentage, float);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
+	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1666,17 +1312,13 @@ static int run_cusparseHpruneDense2csrNnzByPercentage(struct library_frame *f)
 static int run_cusparseHpruneDense2csrByPercentage(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneDense2csrByPercentage) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	void *A = library_get_device(f);
-	int lda = (int)library_get_int(f);
-	float percentage = (float)library_get_float(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	pruneInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
+	GET(float, percentage, float);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device);
+	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1688,20 +1330,15 @@ static int run_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(struct library_fr
 {
 	__typeof__(cusparseHpruneCsr2csrByPercentage_bufferSizeExt) *call =
 		(__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	float percentage = (float)library_get_float(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	pruneInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	size_t *pBufferSizeInBytes = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device); GET(float, percentage, float);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device);
+	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
+	GET(size_t *, pBufferSizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1713,19 +1350,14 @@ static int run_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(struct library_fr
 static int run_cusparseHpruneCsr2csrNnzByPercentage(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneCsr2csrNnzByPercentage) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	float percentage = (float)library_get_float(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *nnzTotalDevHostPtr = library_get_result(f);
-	pruneInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device); GET(float, percentage, float);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
+	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1737,20 +1369,15 @@ static int run_cusparseHpruneCsr2csrNnzByPercentage(struct library_frame *f)
 static int run_cusparseHpruneCsr2csrByPercentage(struct library_frame *f)
 {
 	__typeof__(cusparseHpruneCsr2csrByPercentage) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnzA = (int)library_get_int(f);
-	cusparseMatDescr_t descrA = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValA = library_get_device(f);
-	int *csrSortedRowPtrA = library_get_device(f);
-	int *csrSortedColIndA = library_get_device(f);
-	float percentage = (float)library_get_float(f);
-	cusparseMatDescr_t descrC = library_get_descriptor(f, CUSPARSE_ITEM_MATRIX);
-	void *csrSortedValC = library_get_device(f);
-	int *csrSortedRowPtrC = library_get_device(f);
-	int *csrSortedColIndC = library_get_device(f);
-	pruneInfo_t info = library_get_descriptor(f, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
-	void *pBuffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
+	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
+	GET(int *, csrSortedColIndA, device); GET(float, percentage, float);
+	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
+	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
+	GET(int *, csrSortedColIndC, device);
+	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
+	GET(void *, pBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1762,20 +1389,12 @@ static int run_cusparseHpruneCsr2csrByPercentage(struct library_frame *f)
 static int run_cusparseCsr2cscEx2(struct library_frame *f)
 {
 	__typeof__(cusparseCsr2cscEx2) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	void *csrVal = library_get_device(f);
-	int *csrRowPtr = library_get_device(f);
-	int *csrColInd = library_get_device(f);
-	void *cscVal = library_get_device(f);
-	int *cscColPtr = library_get_device(f);
-	int *cscRowInd = library_get_device(f);
-	cudaDataType valType = (cudaDataType)library_get_int(f);
-	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
-	cusparseIndexBase_t idxBase = (cusparseIndexBase_t)library_get_int(f);
-	cusparseCsr2CscAlg_t alg = (cusparseCsr2CscAlg_t)library_get_int(f);
-	void *buffer = library_get_device(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
+	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
+	GET(void *, cscVal, device); GET(int *, cscColPtr, device);
+	GET(int *, cscRowInd, device); GET_INT(cudaDataType, valType);
+	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseIndexBase_t, idxBase);
+	GET_INT(cusparseCsr2CscAlg_t, alg); GET(void *, buffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1786,20 +1405,12 @@ static int run_cusparseCsr2cscEx2(struct library_frame *f)
 static int run_cusparseCsr2cscEx2_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseCsr2cscEx2_bufferSize) *call = (__typeof__(call))f->function;
-	int m = (int)library_get_int(f);
-	int n = (int)library_get_int(f);
-	int nnz = (int)library_get_int(f);
-	void *csrVal = library_get_device(f);
-	int *csrRowPtr = library_get_device(f);
-	int *csrColInd = library_get_device(f);
-	void *cscVal = library_get_device(f);
-	int *cscColPtr = library_get_device(f);
-	int *cscRowInd = library_get_device(f);
-	cudaDataType valType = (cudaDataType)library_get_int(f);
-	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
-	cusparseIndexBase_t idxBase = (cusparseIndexBase_t)library_get_int(f);
-	cusparseCsr2CscAlg_t alg = (cusparseCsr2CscAlg_t)library_get_int(f);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
+	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
+	GET(void *, cscVal, device); GET(int *, cscColPtr, device);
+	GET(int *, cscRowInd, device); GET_INT(cudaDataType, valType);
+	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseIndexBase_t, idxBase);
+	GET_INT(cusparseCsr2CscAlg_t, alg); GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1810,10 +1421,10 @@ static int run_cusparseCsr2cscEx2_bufferSize(struct library_frame *f)
 static int run_cusparseAxpby(struct library_frame *f)
 {
 	__typeof__(cusparseAxpby) *call = (__typeof__(call))f->function;
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_SPVEC);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1823,8 +1434,8 @@ static int run_cusparseAxpby(struct library_frame *f)
 static int run_cusparseGather(struct library_frame *f)
 {
 	__typeof__(cusparseGather) *call = (__typeof__(call))f->function;
-	cusparseConstDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cusparseSpVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_SPVEC);
+	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(cusparseSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1834,8 +1445,8 @@ static int run_cusparseGather(struct library_frame *f)
 static int run_cusparseScatter(struct library_frame *f)
 {
 	__typeof__(cusparseScatter) *call = (__typeof__(call))f->function;
-	cusparseConstSpVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_SPVEC);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
+	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1845,10 +1456,10 @@ static int run_cusparseScatter(struct library_frame *f)
 static int run_cusparseRot(struct library_frame *f)
 {
 	__typeof__(cusparseRot) *call = (__typeof__(call))f->function;
-	void *c_coeff = library_get_placed(f, cusparse_place(f->mode), false);
-	void *s_coeff = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_SPVEC);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
+	GET(void *, c_coeff, placed, cusparse_place(f->mode), false);
+	GET(void *, s_coeff, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1858,12 +1469,11 @@ static int run_cusparseRot(struct library_frame *f)
 static int run_cusparseSpVV_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSpVV_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opX = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_SPVEC);
-	cusparseConstDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	void *result = library_get_device(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opX);
+	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
+	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(void *, result, device); GET_INT(cudaDataType, computeType);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1873,12 +1483,11 @@ static int run_cusparseSpVV_bufferSize(struct library_frame *f)
 static int run_cusparseSpVV(struct library_frame *f)
 {
 	__typeof__(cusparseSpVV) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opX = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_SPVEC);
-	cusparseConstDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	void *result = library_get_result(f);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opX);
+	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
+	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(void *, result, result); GET_INT(cudaDataType, computeType);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1888,10 +1497,9 @@ static int run_cusparseSpVV(struct library_frame *f)
 static int run_cusparseSparseToDense_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSparseToDense_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseSparseToDenseAlg_t alg = (cusparseSparseToDenseAlg_t)library_get_int(f);
-	size_t *bufferSize = library_get_out(f);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1901,10 +1509,9 @@ static int run_cusparseSparseToDense_bufferSize(struct library_frame *f)
 static int run_cusparseSparseToDense(struct library_frame *f)
 {
 	__typeof__(cusparseSparseToDense) *call = (__typeof__(call))f->function;
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseSparseToDenseAlg_t alg = (cusparseSparseToDenseAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1914,10 +1521,9 @@ static int run_cusparseSparseToDense(struct library_frame *f)
 static int run_cusparseDenseToSparse_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseDenseToSparse_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseConstDnMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseSpMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseDenseToSparseAlg_t alg = (cusparseDenseToSparseAlg_t)library_get_int(f);
-	size_t *bufferSize = library_get_out(f);
+	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1927,11 +1533,9 @@ static int run_cusparseDenseToSparse_bufferSize(struct library_frame *f)
 static int run_cusparseDenseToSparse_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseDenseToSparse_analysis) *call = (__typeof__(call))f->function;
-	cusparseConstDnMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	cusparseDenseToSparseAlg_t alg = (cusparseDenseToSparseAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
+	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1941,11 +1545,9 @@ static int run_cusparseDenseToSparse_analysis(struct library_frame *f)
 static int run_cusparseDenseToSparse_convert(struct library_frame *f)
 {
 	__typeof__(cusparseDenseToSparse_convert) *call = (__typeof__(call))f->function;
-	cusparseConstDnMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseDenseToSparseAlg_t alg = (cusparseDenseToSparseAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1955,15 +1557,14 @@ static int run_cusparseDenseToSparse_convert(struct library_frame *f)
 static int run_cusparseSpMV(struct library_frame *f)
 {
 	__typeof__(cusparseSpMV) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpMVAlg_t alg = (cusparseSpMVAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1974,15 +1575,14 @@ static int run_cusparseSpMV(struct library_frame *f)
 static int run_cusparseSpMV_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSpMV_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpMVAlg_t alg = (cusparseSpMVAlg_t)library_get_int(f);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(void *, alpha, placed, cusparse_place(f->mode), true);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(void *, beta, placed, cusparse_place(f->mode), true);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1993,16 +1593,14 @@ static int run_cusparseSpMV_bufferSize(struct library_frame *f)
 static int run_cusparseSpMV_preprocess(struct library_frame *f)
 {
 	__typeof__(cusparseSpMV_preprocess) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstDnVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpMVAlg_t alg = (cusparseSpMVAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstDnVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2013,16 +1611,14 @@ static int run_cusparseSpMV_preprocess(struct library_frame *f)
 static int run_cusparseSpSV_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSpSV_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpSVAlg_t alg = (cusparseSpSVAlg_t)library_get_int(f);
-	cusparseSpSVDescr_t spsvDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(void *, alpha, placed, cusparse_place(f->mode), true);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
+	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2033,17 +1629,14 @@ static int run_cusparseSpSV_bufferSize(struct library_frame *f)
 static int run_cusparseSpSV_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSpSV_analysis) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstDnVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpSVAlg_t alg = (cusparseSpSVAlg_t)library_get_int(f);
-	cusparseSpSVDescr_t spsvDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstDnVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
+	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2054,15 +1647,13 @@ static int run_cusparseSpSV_analysis(struct library_frame *f)
 static int run_cusparseSpSV_solve(struct library_frame *f)
 {
 	__typeof__(cusparseSpSV_solve) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnVecDescr_t vecX = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cusparseDnVecDescr_t vecY = library_get_descriptor(f, CUSPARSE_ITEM_DNVEC);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpSVAlg_t alg = (cusparseSpSVAlg_t)library_get_int(f);
-	cusparseSpSVDescr_t spsvDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
+	GET_INT(cusparseOperation_t, opA);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
+	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2072,10 +1663,8 @@ static int run_cusparseSpSV_solve(struct library_frame *f)
 static int run_cusparseSpSV_updateMatrix(struct library_frame *f)
 {
 	__typeof__(cusparseSpSV_updateMatrix) *call = (__typeof__(call))f->function;
-	cusparseSpSVDescr_t spsvDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	void *newValues = library_get_device(f);
-	cusparseSpSVUpdate_t updatePart = (cusparseSpSVUpdate_t)library_get_int(f);
+	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
+	GET(void *, newValues, device); GET_INT(cusparseSpSVUpdate_t, updatePart);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2085,17 +1674,14 @@ static int run_cusparseSpSV_updateMatrix(struct library_frame *f)
 static int run_cusparseSpSM_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSpSM_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseDnMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpSMAlg_t alg = (cusparseSpSMAlg_t)library_get_int(f);
-	cusparseSpSMDescr_t spsmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), true);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
+	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2106,18 +1692,14 @@ static int run_cusparseSpSM_bufferSize(struct library_frame *f)
 static int run_cusparseSpSM_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSpSM_analysis) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseDnMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpSMAlg_t alg = (cusparseSpSMAlg_t)library_get_int(f);
-	cusparseSpSMDescr_t spsmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
+	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2128,16 +1710,13 @@ static int run_cusparseSpSM_analysis(struct library_frame *f)
 static int run_cusparseSpSM_solve(struct library_frame *f)
 {
 	__typeof__(cusparseSpSM_solve) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseDnMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpSMAlg_t alg = (cusparseSpSMAlg_t)library_get_int(f);
-	cusparseSpSMDescr_t spsmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
+	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2147,10 +1726,8 @@ static int run_cusparseSpSM_solve(struct library_frame *f)
 static int run_cusparseSpSM_updateMatrix(struct library_frame *f)
 {
 	__typeof__(cusparseSpSM_updateMatrix) *call = (__typeof__(call))f->function;
-	cusparseSpSMDescr_t spsmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	void *newValues = library_get_device(f);
-	cusparseSpSMUpdate_t updatePart = (cusparseSpSMUpdate_t)library_get_int(f);
+	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
+	GET(void *, newValues, device); GET_INT(cusparseSpSMUpdate_t, updatePart);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2160,16 +1737,14 @@ static int run_cusparseSpSM_updateMatrix(struct library_frame *f)
 static int run_cusparseSpMM_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSpMM_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseDnMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpMMAlg_t alg = (cusparseSpMMAlg_t)library_get_int(f);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), true);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(void *, beta, placed, cusparse_place(f->mode), true);
+	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2180,17 +1755,14 @@ static int run_cusparseSpMM_bufferSize(struct library_frame *f)
 static int run_cusparseSpMM_preprocess(struct library_frame *f)
 {
 	__typeof__(cusparseSpMM_preprocess) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseDnMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpMMAlg_t alg = (cusparseSpMMAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2201,16 +1773,14 @@ static int run_cusparseSpMM_preprocess(struct library_frame *f)
 static int run_cusparseSpMM(struct library_frame *f)
 {
 	__typeof__(cusparseSpMM) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseDnMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpMMAlg_t alg = (cusparseSpMMAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2221,22 +1791,15 @@ static int run_cusparseSpMM(struct library_frame *f)
 static int run_cusparseSpGEMM_workEstimation(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEMM_workEstimation) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpGEMMAlg_t alg = (cusparseSpGEMMAlg_t)library_get_int(f);
-	cusparseSpGEMMDescr_t spgemmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED);
-	size_t *bufferSize1 = library_get_inout(f);
-	void *externalBuffer1 = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED);
+	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2247,24 +1810,16 @@ static int run_cusparseSpGEMM_workEstimation(struct library_frame *f)
 static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEMM_estimateMemory) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpGEMMAlg_t alg = (cusparseSpGEMMAlg_t)library_get_int(f);
-	cusparseSpGEMMDescr_t spgemmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	float chunk_fraction = (float)library_get_float(f);
-	size_t *bufferSize3 = library_get_inout(f);
-	void *externalBuffer3 = library_get_device(f);
-	size_t *bufferSize2 = library_get_inout(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(float, chunk_fraction, float); GET(size_t *, bufferSize3, inout);
+	GET(void *, externalBuffer3, device); GET(size_t *, bufferSize2, inout);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2275,22 +1830,15 @@ static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
 static int run_cusparseSpGEMM_compute(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEMM_compute) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpGEMMAlg_t alg = (cusparseSpGEMMAlg_t)library_get_int(f);
-	cusparseSpGEMMDescr_t spgemmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	size_t *bufferSize2 = library_get_inout(f);
-	void *externalBuffer2 = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2301,20 +1849,14 @@ static int run_cusparseSpGEMM_compute(struct library_frame *f)
 static int run_cusparseSpGEMM_copy(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEMM_copy) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpGEMMAlg_t alg = (cusparseSpGEMMAlg_t)library_get_int(f);
-	cusparseSpGEMMDescr_t spgemmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2325,19 +1867,13 @@ static int run_cusparseSpGEMM_copy(struct library_frame *f)
 static int run_cusparseSpGEMMreuse_workEstimation(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEMMreuse_workEstimation) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpGEMMAlg_t alg = (cusparseSpGEMMAlg_t)library_get_int(f);
-	cusparseSpGEMMDescr_t spgemmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	size_t *bufferSize1 = library_get_inout(f);
-	void *externalBuffer1 = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cusparseSpGEMMAlg_t, alg);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2348,23 +1884,15 @@ static int run_cusparseSpGEMMreuse_workEstimation(struct library_frame *f)
 static int run_cusparseSpGEMMreuse_nnz(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEMMreuse_nnz) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	cusparseSpGEMMAlg_t alg = (cusparseSpGEMMAlg_t)library_get_int(f);
-	cusparseSpGEMMDescr_t spgemmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	size_t *bufferSize2 = library_get_inout(f);
-	void *externalBuffer2 = library_get_device(f);
-	size_t *bufferSize3 = library_get_inout(f);
-	void *externalBuffer3 = library_get_device(f);
-	size_t *bufferSize4 = library_get_inout(f);
-	void *externalBuffer4 = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
+	GET_INT(cusparseSpGEMMAlg_t, alg);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
+	GET(size_t *, bufferSize3, inout); GET(void *, externalBuffer3, device);
+	GET(size_t *, bufferSize4, inout); GET(void *, externalBuffer4, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2375,19 +1903,13 @@ static int run_cusparseSpGEMMreuse_nnz(struct library_frame *f)
 static int run_cusparseSpGEMMreuse_copy(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEMMreuse_copy) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseConstSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpGEMMAlg_t alg = (cusparseSpGEMMAlg_t)library_get_int(f);
-	cusparseSpGEMMDescr_t spgemmDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	size_t *bufferSize5 = library_get_inout(f);
-	void *externalBuffer5 = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cusparseSpGEMMAlg_t, alg);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(size_t *, bufferSize5, inout); GET(void *, externalBuffer5, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2398,18 +1920,15 @@ static int run_cusparseSpGEMMreuse_copy(struct library_frame *f)
 static int run_cusparseSpGEAM_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEAM_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseSpMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseSpMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseSpMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpGEAMAlg_t alg = (cusparseSpGEAMAlg_t)library_get_int(f);
-	cusparseSpGEAMDescr_t spgeamDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), true);
+	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(void *, beta, placed, cusparse_place(f->mode), true);
+	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
+	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2420,21 +1939,15 @@ static int run_cusparseSpGEAM_bufferSize(struct library_frame *f)
 static int run_cusparseSpGEAM_nnz(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEAM_nnz) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpGEAMAlg_t alg = (cusparseSpGEAMAlg_t)library_get_int(f);
-	cusparseSpGEAMDescr_t spgeamDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
+	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2445,21 +1958,15 @@ static int run_cusparseSpGEAM_nnz(struct library_frame *f)
 static int run_cusparseSpGEAM(struct library_frame *f)
 {
 	__typeof__(cusparseSpGEAM) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matA =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matB =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSpGEAMAlg_t alg = (cusparseSpGEAMAlg_t)library_get_int(f);
-	cusparseSpGEAMDescr_t spgeamDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
+	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2470,16 +1977,14 @@ static int run_cusparseSpGEAM(struct library_frame *f)
 static int run_cusparseSDDMM_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSDDMM_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseConstDnMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), true);
-	cusparseSpMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSDDMMAlg_t alg = (cusparseSDDMMAlg_t)library_get_int(f);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), true);
+	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(void *, beta, placed, cusparse_place(f->mode), true);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2490,17 +1995,14 @@ static int run_cusparseSDDMM_bufferSize(struct library_frame *f)
 static int run_cusparseSDDMM_preprocess(struct library_frame *f)
 {
 	__typeof__(cusparseSDDMM_preprocess) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstDnMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matC =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSDDMMAlg_t alg = (cusparseSDDMMAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2511,16 +2013,14 @@ static int run_cusparseSDDMM_preprocess(struct library_frame *f)
 static int run_cusparseSDDMM(struct library_frame *f)
 {
 	__typeof__(cusparseSDDMM) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseOperation_t opB = (cusparseOperation_t)library_get_int(f);
-	void *alpha = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseConstDnMatDescr_t matA = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	cusparseConstDnMatDescr_t matB = library_get_descriptor(f, CUSPARSE_ITEM_DNMAT);
-	void *beta = library_get_placed(f, cusparse_place(f->mode), false);
-	cusparseSpMatDescr_t matC = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cudaDataType computeType = (cudaDataType)library_get_int(f);
-	cusparseSDDMMAlg_t alg = (cusparseSDDMMAlg_t)library_get_int(f);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
+	GET(void *, alpha, placed, cusparse_place(f->mode), false);
+	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(cusparseConstDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
+	GET(void *, beta, placed, cusparse_place(f->mode), false);
+	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2531,14 +2031,12 @@ static int run_cusparseSDDMM(struct library_frame *f)
 static int run_cusparseSpMatConvert_bufferSize(struct library_frame *f)
 {
 	__typeof__(cusparseSpMatConvert_bufferSize) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpMatDescr_t sourceDescr = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseSpMatDescr_t targetDescr = library_get_descriptor(f, CUSPARSE_ITEM_SPMAT);
-	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
-	cusparseSpMatConvertAlg_t alg = (cusparseSpMatConvertAlg_t)library_get_int(f);
-	cusparseSpMatConvertDescr_t convertDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	size_t *bufferSize = library_get_out(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT);
+	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
+	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2549,16 +2047,12 @@ static int run_cusparseSpMatConvert_bufferSize(struct library_frame *f)
 static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSpMatConvert_analysis) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpMatDescr_t sourceDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpMatDescr_t targetDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
-	cusparseSpMatConvertAlg_t alg = (cusparseSpMatConvertAlg_t)library_get_int(f);
-	cusparseSpMatConvertDescr_t convertDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
+	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
+	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -2569,16 +2063,12 @@ static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
 static int run_cusparseSpMatConvert(struct library_frame *f)
 {
 	__typeof__(cusparseSpMatConvert) *call = (__typeof__(call))f->function;
-	cusparseOperation_t opA = (cusparseOperation_t)library_get_int(f);
-	cusparseConstSpMatDescr_t sourceDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseSpMatDescr_t targetDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	cusparseAction_t copyValues = (cusparseAction_t)library_get_int(f);
-	cusparseSpMatConvertAlg_t alg = (cusparseSpMatConvertAlg_t)library_get_int(f);
-	cusparseSpMatConvertDescr_t convertDescr =
-		library_get_descriptor(f, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	void *externalBuffer = library_get_device(f);
+	GET_INT(cusparseOperation_t, opA);
+	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
+	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;

@@ -107,8 +107,8 @@ def driver_list(api):
     return text.table(
         "FUNCTION(NAME) for what the agent asks of libcuda, and VERSION(NAME, PARAMETERS) where\n"
         "cuda.h declares a newer version only.",
-        [text.row("VERSION", e.name, text.grouped(text.parameters(e))) if superseded(api, e)
-         else f"FUNCTION({e.name})" for e in offered(api)])
+        text.packed([text.row("VERSION", e.name, text.grouped(text.parameters(e))) if superseded(api, e)
+                     else f"FUNCTION({e.name})" for e in offered(api)], "FUNCTION"))
 
 
 class Serve:

@@ -75,8 +75,15 @@ def put_of(api, entry, p):
         return ["list", n, p.size, f"sizeof(*{n})"]
     if is_stream(api, p):
         return ["put_stream", n]
-    word = number(api, entry, p)
-    return [f"put_{word}", {"int": "(uint32_t)", "long": "(uint64_t)"}.get(word, "") + n]
+    return [f"put_{number(api, entry, p)}", n]
+
+
+def put(function, args):
+    """The use of a macro of shim/libraries/common/items.h, or the call."""
+    if function in ("out", "out_maybe", "list"):
+        return f"PUT_{function.upper()}({', '.join(args[:-1])})"
+    what = function[len("put_"):]
+    return f"PUT_{what.upper()}({args[0]})" if what in ("int", "long") else f"PUT({', '.join([what] + args)})"
 
 
 def stub(api, entry):
@@ -90,14 +97,16 @@ def stub(api, entry):
     out += text.wrap("\tlibrary_begin(", [
         "&items", f"&{library.side_of(entry)}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
         f"LIBRARY_{entry.verb.upper()}", handle], ");") + "\n"
+    puts = []
     for p in entry.params:
         if p.mark == "workspace":
-            out += f"\t(void){p.name};\n"
+            puts.append(f"(void){p.name}")
         elif not library.is_handle(entry, p) and p.mark != "host":
             function, *args = put_of(api, entry, p)
-            out += text.wrap(f"\tlibrary_{function}(", ["&items"] + args, ");") + "\n"
+            puts.append(put(function, args))
     if entry.has("requires"):
-        out += text.wrap("\tlibrary_require(", ["&items", entry.options["requires"]], ");") + "\n"
+        puts.append(f"library_require(&items, {entry.options['requires']})")
+    out += text.wrap("\t", puts, ";\n") if puts else ""
     return out + "\treturn library_send(&items);\n}\n"
 
 
@@ -129,15 +138,15 @@ def get_of(api, entry, p):
     return plain_type + " ", f"({plain_type})", number(api, entry, p), []
 
 
-def get_line(api, entry, p):
-    """The declaration of one parameter that is read from the frame."""
+def get(api, entry, p):
+    """The declaration of one parameter that is read from the frame, by macros of
+    gpu-agent/worker/libraries/common/items.h."""
     c_type, cast, function, args = get_of(api, entry, p)
-    call = f"{cast}library_get_{function}(" + ", ".join(["f"] + args) + ")"
-    line = text.wrap(f"\t{c_type}{p.name} =", [call], ";")
-    if max(map(text.columns, line.split("\n"))) <= text.WIDTH:
-        return line + "\n"
-    head = f"\t{c_type}{p.name} =" + (f" {cast}\n\t\t" if cast else " ")
-    return text.wrap(f"{head}library_get_{function}(", ["f"] + args, ");") + "\n"
+    if function in ("int", "long") and cast:
+        return f"GET_{function.upper()}({c_type.strip()}, {p.name})"
+    if cast.startswith("(const"):
+        return f"{c_type}{p.name} = {cast}library_get_{function}({', '.join(['f'] + args)})"
+    return f"GET({', '.join([c_type.strip(), p.name, function] + args)})"
 
 
 def argument(api, entry, p):
@@ -148,14 +157,14 @@ def serve_parts(api, entry):
     """[declarations, arguments]."""
     if not has_sizes(api, entry):
         return fixed.serve_parts(api, entry)
-    out = ""
+    gets = []
     # What a workspace's size is made of may stand behind it.
     for p in sorted(entry.params, key=lambda p: p.mark == "workspace"):
         if p.mark == "host":
-            out += f"\t{p.base} *{p.name} = NULL;\n"
+            gets.append(f"{p.base} *{p.name} = NULL")
         elif argument(api, entry, p) == p.name:
-            out += get_line(api, entry, p)
-    out += "\n"
+            gets.append(get(api, entry, p))
+    out = (text.wrap("\t", gets, ";\n", "\t", ";") if gets else "") + "\n"
     if entry.has("requires"):
         out += text.wrap("\tlibrary_require(", ["f", entry.options["requires"]], ");") + "\n"
     return out, [argument(api, entry, p) for p in entry.params]

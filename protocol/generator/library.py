@@ -78,14 +78,14 @@ def kind_of(api, entry, param):
 def function_list(api, family):
     rows = []
     for e, name in wide_exported(api.of(family)):
-        if e.op and name == e.name:
-            rows.append(f"SENT({name}, {e.verb}, {e.op})")
+        if name != e.name or not is_asked(e):
+            rows.append(f"OTHER({name}, {e.verb})")
         else:
-            rows.append(f"{'LOCAL' if is_asked(e) and name == e.name else 'OTHER'}({name}, {e.verb})")
+            rows.append(f"SENT({name}, {e.verb}, {e.op})" if e.op else f"LOCAL({name}, {e.verb})")
     return text.table(
         f"A row for each function of {family}.api: SENT(NAME, VERB, OPCODE) where it has a frame, LOCAL(NAME,\n"
         "VERB) where it has none and the agent's library is asked for it, OTHER(NAME, VERB) where it is not:\n"
-        "a _64 form, or one that is refused.", rows)
+        "a _64 form, or one that is refused.", text.packed(rows, "OTHER"))
 
 
 def is_asked(entry):

@@ -5,6 +5,8 @@
 
 What makes or destroys a handle has a struct of its own: struct library_state, what goes by value, the major.
 """
+from collections import Counter
+
 from . import items, library, prototypes, shapes, targets, text
 from .api import ApiError, abis
 from .wire import C_TYPE, Field, crossing, struct
@@ -216,11 +218,18 @@ def stub_of(api, e, name):
                     text.grouped(library.items_of(e, wide) or ["void"]), text.grouped(args)) + "\n"
 
 
-def refused_function(family, entries):
-    """What the rows of REFUSED answer by."""
-    if "explain" in entries[0].library.hooks or not any(e.verb == "refused" for e in entries):
+def refused(api, family):
+    """What is refused, and what its rows answer by."""
+    entries = [(e, n) for e, n in library.wide_exported(api.of(family)) if e.verb == "refused"]
+    if not entries:
         return ""
-    return f"\n#define {family}_refused(call, name, why) front_refused(&{family}_front, call, name, why)\n"
+    status = Counter(e.result for e, _ in entries).most_common(1)[0][0]
+    out = f"\n#define NO(name) REFUSED({family}, {status}, name)\n"
+    if "explain" not in entries[0][0].library.hooks:
+        out += f"#define {family}_refused(call, name, why) front_refused(&{family}_front, call, name, why)\n"
+    rows = text.refusals(entries, lambda e, n: f"NO({n})\n" if e.result == status
+                         else text.row("REFUSED", family, e.result, n) + "\n")
+    return out + "\n".join(text.packed(rows.split("\n"), "NO"))
 
 
 def exported(api, family, declared):
@@ -258,9 +267,7 @@ def stubs(api, family, declared):
             ['"protocol/libraries/items.h"', '"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
              '"shim/libraries/common/stub.h"'] + room))
     out += "\n" + front(api, family) + text.by_major(exported(api, family, declared))
-    return out + library.wide_rows(api, family) + refused_function(family, api.of(family)) + text.refusals(
-        [(e, n) for e, n in library.wide_exported(api.of(family)) if e.verb == "refused"],
-        lambda e, n: text.row("REFUSED", family, e.result, n) + "\n")
+    return out + library.wide_rows(api, family) + refused(api, family)
 
 
 def function(result, name, params, body):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from . import text
 from .api import abis
 
-REALS = {"float": 4, "double": 8, "cuComplex": 8, "cuDoubleComplex": 16}  # their bytes
+REALS = {"__half": 2, "float": 4, "double": 8, "cuComplex": 8, "cuDoubleComplex": 16}  # their bytes
 NAME = "@"  # stands for the function's name until its macro's parameter does
 LETTERS = ("TYPE", "OTHER", "THIRD", "FOURTH", "FIFTH")
 
@@ -36,7 +36,8 @@ def model(entry, spelled):
     params = list(entry.params)
     for at, token in spelled.items():
         p = params[at]
-        size = f"sizeof({token})" if p.size == str(REALS.get(p.base)) else p.size
+        bytes_, comma, place = p.size.partition(",")
+        size = f"sizeof({token}){comma}{place}" if bytes_ == str(REALS.get(p.base)) else p.size
         params[at] = replace(p, declaration=p.declaration.replace(p.base, token, 1), size=size)
     return replace(entry, name=NAME, params=params)
 

@@ -141,6 +141,20 @@ def table(about, rows):
     return head(about) + "\n".join(rows) + "\n"
 
 
+def packed(rows, macro):
+    """The rows of a list; those of MACRO, which are names and nothing else, as many on a line as fit."""
+    out, run = [], []
+    for row in rows + [""]:
+        if row.startswith(f"{macro}("):
+            run.append(row)
+            continue
+        if run:
+            out.append(wrap("", run, "", indent="", separator="").lstrip())
+            run = []
+        out.append(row)
+    return out[:-1]
+
+
 def write(path, text):
     """Writes TEXT to the file at PATH where it differs from what is there."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)

@@ -3204,16 +3204,11 @@ STUB_WIDE(cublasDdgmm, 0x2ac);
 STUB_WIDE(cublasCdgmm, 0x2ac);
 STUB_WIDE(cublasZdgmm, 0x2ac);
 
+#define NO(name) REFUSED(cublas, cublasStatus_t, name)
 #define cublas_refused(call, name, why) front_refused(&cublas_front, call, name, why)
 
 #define WHY "exported by the library, but no header of NVIDIA declares it"
-REFUSED(cublas, cublasStatus_t, cublasCbdmm)
-REFUSED(cublas, cublasStatus_t, cublasDbdmm)
-REFUSED(cublas, cublasStatus_t, cublasGetBackdoor)
-REFUSED(cublas, cublasStatus_t, cublasGetEnvironmentMode)
-REFUSED(cublas, cublasStatus_t, cublasSbdmm)
-REFUSED(cublas, cublasStatus_t, cublasSetBackdoor)
-REFUSED(cublas, cublasStatus_t, cublasSetBackdoorEx)
-REFUSED(cublas, cublasStatus_t, cublasSetEnvironmentMode)
-REFUSED(cublas, cublasStatus_t, cublasZbdmm)
+NO(cublasCbdmm) NO(cublasDbdmm) NO(cublasGetBackdoor) NO(cublasGetEnvironmentMode)
+NO(cublasSbdmm) NO(cublasSetBackdoor) NO(cublasSetBackdoorEx) NO(cublasSetEnvironmentMode)
+NO(cublasZbdmm)
 #undef WHY

@@ -78,24 +78,16 @@ STUB_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
 
 	library_begin(&items, &cublaslt_front, CALL_cublasLtMatmul, OP_cublasLtMatmul,
 		LIBRARY_LEARNED, lightHandle);
-	library_put_descriptor(&items, computeDesc, CUBLASLT_ITEM_MATMUL);
-	library_put_placed(&items, alpha, cublaslt_scale_bytes(computeDesc),
-		cublaslt_alpha(items.mode), false);
-	library_put_aligned(&items, A, NULL);
-	library_put_descriptor(&items, Adesc, CUBLASLT_ITEM_LAYOUT);
-	library_put_aligned(&items, B, NULL);
-	library_put_descriptor(&items, Bdesc, CUBLASLT_ITEM_LAYOUT);
-	library_put_placed(&items, beta, cublaslt_scale_bytes(computeDesc),
-		cublaslt_beta(items.mode), false);
-	library_put_aligned(&items, C, NULL);
-	library_put_descriptor(&items, Cdesc, CUBLASLT_ITEM_LAYOUT);
-	library_put_aligned(&items, D, C);
-	library_put_descriptor(&items, Ddesc, CUBLASLT_ITEM_LAYOUT);
-	library_put_value(&items, algo, sizeof(*algo));
-	library_put_aligned(&items, workspace, NULL);
-	library_put_long(&items, (uint64_t)workspaceSizeInBytes);
-	library_put_stream(&items, stream);
-	library_require(&items, Adesc && Bdesc && Ddesc);
+	PUT(descriptor, computeDesc, CUBLASLT_ITEM_MATMUL),
+		PUT(placed, alpha, cublaslt_scale_bytes(computeDesc), cublaslt_alpha(items.mode), false),
+		PUT(aligned, A, NULL), PUT(descriptor, Adesc, CUBLASLT_ITEM_LAYOUT),
+		PUT(aligned, B, NULL), PUT(descriptor, Bdesc, CUBLASLT_ITEM_LAYOUT),
+		PUT(placed, beta, cublaslt_scale_bytes(computeDesc), cublaslt_beta(items.mode), false),
+		PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT),
+		PUT(aligned, D, C), PUT(descriptor, Ddesc, CUBLASLT_ITEM_LAYOUT),
+		PUT(value, algo, sizeof(*algo)), PUT(aligned, workspace, NULL),
+		PUT_LONG(workspaceSizeInBytes), PUT(stream, stream),
+		library_require(&items, Adesc && Bdesc && Ddesc);
 	return library_send(&items);
 }
 
@@ -110,19 +102,14 @@ STUB_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
 
 	library_begin(&items, &cublaslt_front, CALL_cublasLtMatrixTransform,
 		OP_cublasLtMatrixTransform, LIBRARY_LEARNED, lightHandle);
-	library_put_descriptor(&items, transformDesc, CUBLASLT_ITEM_TRANSFORM);
-	library_put_placed(&items, alpha, cublaslt_transform_bytes(transformDesc),
-		cublaslt_alpha(items.mode), false);
-	library_put_aligned(&items, A, NULL);
-	library_put_descriptor(&items, Adesc, CUBLASLT_ITEM_LAYOUT);
-	library_put_placed(&items, B ? beta : NULL, cublaslt_transform_bytes(transformDesc),
-		cublaslt_beta(items.mode), true);
-	library_put_aligned(&items, B, NULL);
-	library_put_descriptor(&items, Bdesc, CUBLASLT_ITEM_LAYOUT);
-	library_put_aligned(&items, C, NULL);
-	library_put_descriptor(&items, Cdesc, CUBLASLT_ITEM_LAYOUT);
-	library_put_stream(&items, stream);
-	library_require(&items, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
+	PUT(descriptor, transformDesc, CUBLASLT_ITEM_TRANSFORM),
+		PUT(placed, alpha, cublaslt_transform_bytes(transformDesc), cublaslt_alpha(items.mode), false),
+		PUT(aligned, A, NULL), PUT(descriptor, Adesc, CUBLASLT_ITEM_LAYOUT),
+		PUT(placed, B ? beta : NULL, cublaslt_transform_bytes(transformDesc), cublaslt_beta(items.mode), true),
+		PUT(aligned, B, NULL), PUT(descriptor, Bdesc, CUBLASLT_ITEM_LAYOUT),
+		PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT),
+		PUT(stream, stream),
+		library_require(&items, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
 	return library_send(&items);
 }
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutInit_internal,
@@ -256,8 +243,9 @@ STUB(library, cublasStatus_t, cublasLtLoggerSetMask, hand_cublasLtLoggerSetMask,
 STUB(library, cublasStatus_t, cublasLtLoggerForceDisable, hand_cublasLtLoggerForceDisable,
 	(void), ())
 
+#define NO(name) REFUSED(cublaslt, cublasStatus_t, name)
 #define cublaslt_refused(call, name, why) front_refused(&cublaslt_front, call, name, why)
 
 #define WHY "the library's log is the agent's own"
-REFUSED(cublaslt, cublasStatus_t, cublasLtLoggerOpenFile)
+NO(cublasLtLoggerOpenFile)
 #undef WHY

@@ -181,12 +181,9 @@ STUB_EXPORT cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void 
 
 	library_begin(&items, &cudnn_front, CALL_cudnnTransformTensor, OP_cudnnTransformTensor,
 		LIBRARY_LEARNED, handle);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 
@@ -200,13 +197,11 @@ STUB_EXPORT cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnTransformTensorEx,
 		OP_cudnnTransformTensorEx, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, transDesc, CUDNN_KIND_TRANSFORM);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(srcDesc));
-	library_put_descriptor(&items, srcDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, srcData);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(srcDesc));
-	library_put_descriptor(&items, destDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, destData);
+	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
+		PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
+		PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR), PUT(device, srcData),
+		PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
+		PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT(device, destData);
 	return library_send(&items);
 }
 
@@ -219,12 +214,9 @@ STUB_EXPORT cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha
 
 	library_begin(&items, &cudnn_front, CALL_cudnnAddTensor, OP_cudnnAddTensor,
 		LIBRARY_LEARNED, handle);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(aDesc));
-	library_put_descriptor(&items, aDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, A);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(aDesc));
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, C);
+	PUT(scalar, alpha, cudnn_scale_bytes(aDesc)), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR),
+		PUT(device, A), PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
+		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateOpTensorDescriptor, cudnn_descriptor_new,
@@ -252,16 +244,13 @@ STUB_EXPORT cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnOpTensor, OP_cudnnOpTensor,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, opTensorDesc, CUDNN_KIND_OP_TENSOR);
-	library_put_scalar(&items, alpha1, cudnn_scale_bytes(opTensorDesc));
-	library_put_descriptor(&items, aDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, A);
-	library_put_scalar(&items, alpha2, cudnn_scale_bytes(opTensorDesc));
-	library_put_descriptor(&items, bDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, B);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(opTensorDesc));
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, C);
+	PUT(descriptor, opTensorDesc, CUDNN_KIND_OP_TENSOR),
+		PUT(scalar, alpha1, cudnn_scale_bytes(opTensorDesc)),
+		PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
+		PUT(scalar, alpha2, cudnn_scale_bytes(opTensorDesc)),
+		PUT(descriptor, bDesc, CUDNN_KIND_TENSOR), PUT(device, B),
+		PUT(scalar, beta, cudnn_scale_bytes(opTensorDesc)),
+		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateReduceTensorDescriptor, cudnn_descriptor_new,
@@ -296,10 +285,9 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor, cudnn_descri
 \
 		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_descriptor(&items, reduceTensorDesc, CUDNN_KIND_REDUCE); \
-		library_put_descriptor(&items, aDesc, CUDNN_KIND_TENSOR); \
-		library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR); \
-		library_out(&items, sizeInBytes, sizeof(*sizeInBytes)); \
+		PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(descriptor, aDesc, \
+				CUDNN_KIND_TENSOR), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), \
+				PUT_OUT(sizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cudnnGetReductionIndicesSize(cudnnGetReductionIndicesSize)
@@ -316,17 +304,12 @@ STUB_EXPORT cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnReduceTensor, OP_cudnnReduceTensor,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, reduceTensorDesc, CUDNN_KIND_REDUCE);
-	library_put_device(&items, indices);
-	library_put_long(&items, (uint64_t)indicesSizeInBytes);
-	library_put_device(&items, workspace);
-	library_put_long(&items, (uint64_t)workspaceSizeInBytes);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(aDesc));
-	library_put_descriptor(&items, aDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, A);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(aDesc));
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, C);
+	PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(device, indices),
+		PUT_LONG(indicesSizeInBytes), PUT(device, workspace),
+		PUT_LONG(workspaceSizeInBytes), PUT(scalar, alpha, cudnn_scale_bytes(aDesc)),
+		PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
+		PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
+		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
 
@@ -338,9 +321,8 @@ STUB_EXPORT cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnSetTensor, OP_cudnnSetTensor,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_scalar(&items, valuePtr, cudnn_value_bytes(yDesc));
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(scalar, valuePtr, cudnn_value_bytes(yDesc));
 	return library_send(&items);
 }
 
@@ -352,9 +334,8 @@ STUB_EXPORT cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnScaleTensor, OP_cudnnScaleTensor,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(yDesc));
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(scalar, alpha, cudnn_scale_bytes(yDesc));
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFilterDescriptor, cudnn_descriptor_new,
@@ -388,13 +369,11 @@ STUB_EXPORT cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnTransformFilter, OP_cudnnTransformFilter,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, transDesc, CUDNN_KIND_TRANSFORM);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(srcDesc));
-	library_put_descriptor(&items, srcDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, srcData);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(srcDesc));
-	library_put_descriptor(&items, destDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, destData);
+	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
+		PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
+		PUT(descriptor, srcDesc, CUDNN_KIND_FILTER), PUT(device, srcData),
+		PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
+		PUT(descriptor, destDesc, CUDNN_KIND_FILTER), PUT(device, destData);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFilterDescriptor, cudnn_descriptor_free,
@@ -410,14 +389,10 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnSoftmaxForward, OP_cudnnSoftmaxForward,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePoolingDescriptor, cudnn_descriptor_new,
@@ -465,13 +440,11 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnPoolingForward, OP_cudnnPoolingForward,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, poolingDesc, CUDNN_KIND_POOLING);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateActivationDescriptor, cudnn_descriptor_new,
@@ -504,13 +477,11 @@ STUB_EXPORT cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnActivationForward,
 		OP_cudnnActivationForward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateLRNDescriptor, cudnn_descriptor_new,
@@ -534,14 +505,11 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnLRNCrossChannelForward,
 		OP_cudnnLRNCrossChannelForward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, normDesc, CUDNN_KIND_LRN);
-	library_put_int(&items, (uint32_t)lrnMode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 
@@ -556,17 +524,12 @@ STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle
 
 	library_begin(&items, &cudnn_front, CALL_cudnnDivisiveNormalizationForward,
 		OP_cudnnDivisiveNormalizationForward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, normDesc, CUDNN_KIND_LRN);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_device(&items, means);
-	library_put_device(&items, temp);
-	library_put_device(&items, temp2);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x), PUT(device, means),
+		PUT(device, temp), PUT(device, temp2),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveBNTensorDescriptor,
@@ -587,19 +550,13 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t 
 
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardInference,
 		OP_cudnnBatchNormalizationForwardInference, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, bnScale);
-	library_put_device(&items, bnBias);
-	library_put_device(&items, estimatedMean);
-	library_put_device(&items, estimatedVariance);
-	library_put_double(&items, epsilon);
+	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
+		PUT(device, bnScale), PUT(device, bnBias), PUT(device, estimatedMean),
+		PUT(device, estimatedVariance), PUT(double, epsilon);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveNormTensorDescriptor,
@@ -623,26 +580,17 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardInference(cudnnHandle_t handl
 
 	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationForwardInference,
 		OP_cudnnNormalizationForwardInference, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)normOps);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, normScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, normScale);
-	library_put_device(&items, normBias);
-	library_put_descriptor(&items, normMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, estimatedMean);
-	library_put_device(&items, estimatedVariance);
-	library_put_descriptor(&items, zDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, z);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_double(&items, epsilon);
-	library_put_int(&items, (uint32_t)groupCnt);
+	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, normScale),
+		PUT(device, normBias), PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR),
+		PUT(device, estimatedMean), PUT(device, estimatedVariance),
+		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, z),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT(double, epsilon),
+		PUT_INT(groupCnt);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSpatialTransformerDescriptor, cudnn_descriptor_new,
@@ -663,9 +611,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handl
 
 	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfGridGeneratorForward,
 		OP_cudnnSpatialTfGridGeneratorForward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, stDesc, CUDNN_KIND_SPATIAL);
-	library_put_device(&items, theta);
-	library_put_device(&items, grid);
+	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, theta), PUT(device, grid);
 	return library_send(&items);
 }
 
@@ -679,14 +625,11 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfSamplerForward,
 		OP_cudnnSpatialTfSamplerForward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, stDesc, CUDNN_KIND_SPATIAL);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_device(&items, grid);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x), PUT(device, grid),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateDropoutDescriptor, cudnn_descriptor_new,
@@ -701,7 +644,7 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t
 
 	library_begin(&items, &cudnn_front, CALL_cudnnDropoutGetStatesSize,
 		OP_cudnnDropoutGetStatesSize, LIBRARY_CACHED, handle);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnDropoutGetReserveSpaceSize,
@@ -729,13 +672,10 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnDropoutForward, OP_cudnnDropoutForward,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, dropoutDesc, CUDNN_KIND_DROPOUT);
-	library_put_descriptor(&items, xdesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, ydesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
+		PUT(descriptor, xdesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, ydesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
@@ -753,16 +693,11 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnSoftmaxBackward, OP_cudnnSoftmaxBackward,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
+	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -778,17 +713,13 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnPoolingBackward, OP_cudnnPoolingBackward,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, poolingDesc, CUDNN_KIND_POOLING);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
+	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
+		PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -804,17 +735,13 @@ STUB_EXPORT cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnActivationBackward,
 		OP_cudnnActivationBackward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -830,18 +757,13 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnLRNCrossChannelBackward,
 		OP_cudnnLRNCrossChannelBackward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, normDesc, CUDNN_KIND_LRN);
-	library_put_int(&items, (uint32_t)lrnMode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(yDesc));
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
+	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
+		PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -856,19 +778,13 @@ STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationBackward(cudnnHandle_t handl
 
 	library_begin(&items, &cudnn_front, CALL_cudnnDivisiveNormalizationBackward,
 		OP_cudnnDivisiveNormalizationBackward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, normDesc, CUDNN_KIND_LRN);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_device(&items, means);
-	library_put_device(&items, dy);
-	library_put_device(&items, temp);
-	library_put_device(&items, temp2);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, dXdMeansDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
-	library_put_device(&items, dMeans);
+	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x), PUT(device, means),
+		PUT(device, dy), PUT(device, temp), PUT(device, temp2),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, dXdMeansDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+		PUT(device, dMeans);
 	return library_send(&items);
 }
 
@@ -886,14 +802,11 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSi
 		CALL_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
 		OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, LIBRARY_CACHED,
 		handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)bnOps);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, zDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -911,16 +824,13 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 	library_begin(&items, &cudnn_front,
 		CALL_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
 		OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)bnOps);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dzDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dBnScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -936,11 +846,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 		CALL_cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
 		OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize, LIBRARY_CACHED,
 		handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)bnOps);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -958,22 +865,15 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t h
 
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardTraining,
 		OP_cudnnBatchNormalizationForwardTraining, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, bnScale);
-	library_put_device(&items, bnBias);
-	library_put_double(&items, exponentialAverageFactor);
-	library_put_device(&items, resultRunningMean);
-	library_put_device(&items, resultRunningVariance);
-	library_put_double(&items, epsilon);
-	library_put_device(&items, resultSaveMean);
-	library_put_device(&items, resultSaveInvVariance);
+	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
+		PUT(device, bnScale), PUT(device, bnBias),
+		PUT(double, exponentialAverageFactor), PUT(device, resultRunningMean),
+		PUT(device, resultRunningVariance), PUT(double, epsilon),
+		PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance);
 	return library_send(&items);
 }
 
@@ -994,30 +894,19 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(cudnnHandle_t
 
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardTrainingEx,
 		OP_cudnnBatchNormalizationForwardTrainingEx, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)bnOps);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, xData);
-	library_put_descriptor(&items, zDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, zData);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, yData);
-	library_put_descriptor(&items, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, bnScale);
-	library_put_device(&items, bnBias);
-	library_put_double(&items, exponentialAverageFactor);
-	library_put_device(&items, resultRunningMean);
-	library_put_device(&items, resultRunningVariance);
-	library_put_double(&items, epsilon);
-	library_put_device(&items, resultSaveMean);
-	library_put_device(&items, resultSaveInvVariance);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_device(&items, workspace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
+		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
+		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
+		PUT(device, bnScale), PUT(device, bnBias),
+		PUT(double, exponentialAverageFactor), PUT(device, resultRunningMean),
+		PUT(device, resultRunningVariance), PUT(double, epsilon),
+		PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workspace),
+		PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+		PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1036,24 +925,16 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationBackward,
 		OP_cudnnBatchNormalizationBackward, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_scalar(&items, alphaDataDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, betaDataDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, alphaParamDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, betaParamDiff, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
-	library_put_descriptor(&items, dBnScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, bnScale);
-	library_put_device(&items, dBnScaleResult);
-	library_put_device(&items, dBnBiasResult);
-	library_put_double(&items, epsilon);
-	library_put_device(&items, savedMean);
-	library_put_device(&items, savedInvVariance);
+	PUT_INT(mode), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+		PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
+		PUT(device, dBnScaleResult), PUT(device, dBnBiasResult), PUT(double, epsilon),
+		PUT(device, savedMean), PUT(device, savedInvVariance);
 	return library_send(&items);
 }
 
@@ -1076,35 +957,21 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackwardEx(cudnnHandle_t handle
 
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationBackwardEx,
 		OP_cudnnBatchNormalizationBackwardEx, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)bnOps);
-	library_put_scalar(&items, alphaDataDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, betaDataDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, alphaParamDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, betaParamDiff, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, xData);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, yData);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dyData);
-	library_put_descriptor(&items, dzDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dzData);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dxData);
-	library_put_descriptor(&items, dBnScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, bnScaleData);
-	library_put_device(&items, bnBiasData);
-	library_put_device(&items, dBnScaleData);
-	library_put_device(&items, dBnBiasData);
-	library_put_double(&items, epsilon);
-	library_put_device(&items, savedMean);
-	library_put_device(&items, savedInvVariance);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dyData),
+		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(device, dzData),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dxData),
+		PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, bnScaleData),
+		PUT(device, bnBiasData), PUT(device, dBnScaleData), PUT(device, dBnBiasData),
+		PUT(double, epsilon), PUT(device, savedMean), PUT(device, savedInvVariance),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
+		PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+		PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1123,17 +990,14 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(
 	library_begin(&items, &cudnn_front,
 		CALL_cudnnGetNormalizationForwardTrainingWorkspaceSize,
 		OP_cudnnGetNormalizationForwardTrainingWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)normOps);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, zDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, normScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_descriptor(&items, normMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	library_put_int(&items, (uint32_t)groupCnt);
+	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
+		PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1152,19 +1016,16 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(cudnnHandle
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetNormalizationBackwardWorkspaceSize,
 		OP_cudnnGetNormalizationBackwardWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)normOps);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dzDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dNormScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_descriptor(&items, normMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	library_put_int(&items, (uint32_t)groupCnt);
+	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, dNormScaleBiasDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
+		PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1178,13 +1039,10 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHan
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetNormalizationTrainingReserveSpaceSize,
 		OP_cudnnGetNormalizationTrainingReserveSpaceSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)normOps);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	library_put_int(&items, (uint32_t)groupCnt);
+	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
+		PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1206,33 +1064,21 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardTraining(cudnnHandle_t handle
 
 	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationForwardTraining,
 		OP_cudnnNormalizationForwardTraining, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)normOps);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, xData);
-	library_put_descriptor(&items, normScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, normScale);
-	library_put_device(&items, normBias);
-	library_put_double(&items, exponentialAverageFactor);
-	library_put_descriptor(&items, normMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, resultRunningMean);
-	library_put_device(&items, resultRunningVariance);
-	library_put_double(&items, epsilon);
-	library_put_device(&items, resultSaveMean);
-	library_put_device(&items, resultSaveInvVariance);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_descriptor(&items, zDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, zData);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, yData);
-	library_put_device(&items, workspace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
-	library_put_int(&items, (uint32_t)groupCnt);
+	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
+		PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, normScale),
+		PUT(device, normBias), PUT(double, exponentialAverageFactor),
+		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR),
+		PUT(device, resultRunningMean), PUT(device, resultRunningVariance),
+		PUT(double, epsilon), PUT(device, resultSaveMean),
+		PUT(device, resultSaveInvVariance),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
+		PUT(device, workspace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1257,38 +1103,24 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationBackward(cudnnHandle_t handle, cudnn
 
 	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationBackward,
 		OP_cudnnNormalizationBackward, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)mode);
-	library_put_int(&items, (uint32_t)normOps);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_scalar(&items, alphaDataDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, betaDataDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, alphaParamDiff, cudnn_scale_bytes(xDesc));
-	library_put_scalar(&items, betaParamDiff, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, xData);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, yData);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dyData);
-	library_put_descriptor(&items, dzDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dzData);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dxData);
-	library_put_descriptor(&items, dNormScaleBiasDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, normScaleData);
-	library_put_device(&items, normBiasData);
-	library_put_device(&items, dNormScaleData);
-	library_put_device(&items, dNormBiasData);
-	library_put_double(&items, epsilon);
-	library_put_descriptor(&items, normMeanVarDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, savedMean);
-	library_put_device(&items, savedInvVariance);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
-	library_put_int(&items, (uint32_t)groupCnt);
+	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
+		PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
+		PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dyData),
+		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(device, dzData),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dxData),
+		PUT(descriptor, dNormScaleBiasDesc, CUDNN_KIND_TENSOR),
+		PUT(device, normScaleData), PUT(device, normBiasData),
+		PUT(device, dNormScaleData), PUT(device, dNormBiasData), PUT(double, epsilon),
+		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, savedMean),
+		PUT(device, savedInvVariance),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
+		PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+		PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1301,9 +1133,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t hand
 
 	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfGridGeneratorBackward,
 		OP_cudnnSpatialTfGridGeneratorBackward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, stDesc, CUDNN_KIND_SPATIAL);
-	library_put_device(&items, dgrid);
-	library_put_device(&items, dtheta);
+	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, dgrid), PUT(device, dtheta);
 	return library_send(&items);
 }
 
@@ -1319,19 +1149,14 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfSamplerBackward,
 		OP_cudnnSpatialTfSamplerBackward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, stDesc, CUDNN_KIND_SPATIAL);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
-	library_put_scalar(&items, alphaDgrid, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_device(&items, grid);
-	library_put_scalar(&items, betaDgrid, cudnn_scale_bytes(xDesc));
-	library_put_device(&items, dgrid);
+	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
+		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+		PUT(scalar, alphaDgrid, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy), PUT(device, grid),
+		PUT(scalar, betaDgrid, cudnn_scale_bytes(xDesc)), PUT(device, dgrid);
 	return library_send(&items);
 }
 
@@ -1346,13 +1171,10 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnDropoutBackward, OP_cudnnDropoutBackward,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, dropoutDesc, CUDNN_KIND_DROPOUT);
-	library_put_descriptor(&items, dydesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, dxdesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
+		PUT(descriptor, dydesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, dxdesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDescriptor, cudnn_descriptor_new,
@@ -1406,11 +1228,9 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNTempSpaceSizes,
 		OP_cudnnGetRNNTempSpaceSizes, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)fwdMode);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_RNN_DATA);
-	library_out_maybe(&items, workSpaceSize, sizeof(*workSpaceSize));
-	library_out_maybe(&items, reserveSpaceSize, sizeof(*reserveSpaceSize));
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode),
+		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT_OUT_MAYBE(workSpaceSize),
+		PUT_OUT_MAYBE(reserveSpaceSize);
 	return library_send(&items);
 }
 
@@ -1422,8 +1242,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNWeightSpaceSize,
 		OP_cudnnGetRNNWeightSpaceSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_out(&items, weightSpaceSize, sizeof(*weightSpaceSize));
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_OUT(weightSpaceSize);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNWeightParams, hand_cudnnGetRNNWeightParams,
@@ -1461,25 +1280,13 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForward, OP_cudnnRNNForward,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)fwdMode);
-	library_put_device(&items, devSeqLengths);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, hDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_device(&items, hy);
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_device(&items, cy);
-	library_put_long(&items, (uint64_t)weightSpaceSize);
-	library_put_device(&items, weightSpace);
-	library_put_long(&items, (uint64_t)workSpaceSize);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSize);
-	library_put_device(&items, reserveSpace);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode), PUT(device, devSeqLengths),
+		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
+		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+		PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx), PUT(device, hy),
+		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx), PUT(device, cy),
+		PUT_LONG(weightSpaceSize), PUT(device, weightSpace), PUT_LONG(workSpaceSize),
+		PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, cudnn_descriptor_new,
@@ -1544,27 +1351,17 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnForward,
 		OP_cudnnMultiHeadAttnForward, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, attnDesc, CUDNN_KIND_ATTENTION);
-	library_put_int(&items, (uint32_t)currIdx);
-	library_put_ints(&items, loWinIdx, cudnn_seq_steps(qDesc));
-	library_put_ints(&items, hiWinIdx, cudnn_seq_steps(qDesc));
-	library_put_device(&items, devSeqLengthsQO);
-	library_put_device(&items, devSeqLengthsKV);
-	library_put_descriptor(&items, qDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, queries);
-	library_put_device(&items, residuals);
-	library_put_descriptor(&items, kDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, keys);
-	library_put_descriptor(&items, vDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, values);
-	library_put_descriptor(&items, oDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, out);
-	library_put_long(&items, (uint64_t)weightSizeInBytes);
-	library_put_device(&items, weights);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
+	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(currIdx),
+		PUT(ints, loWinIdx, cudnn_seq_steps(qDesc)),
+		PUT(ints, hiWinIdx, cudnn_seq_steps(qDesc)), PUT(device, devSeqLengthsQO),
+		PUT(device, devSeqLengthsKV), PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA),
+		PUT(device, queries), PUT(device, residuals),
+		PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
+		PUT(descriptor, vDesc, CUDNN_KIND_SEQ_DATA), PUT(device, values),
+		PUT(descriptor, oDesc, CUDNN_KIND_SEQ_DATA), PUT(device, out),
+		PUT_LONG(weightSizeInBytes), PUT(device, weights),
+		PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
+		PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
@@ -1585,27 +1382,14 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardData_v8,
 		OP_cudnnRNNBackwardData_v8, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_device(&items, devSeqLengths);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, y);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, dx);
-	library_put_descriptor(&items, hDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_device(&items, dhy);
-	library_put_device(&items, dhx);
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_device(&items, dcy);
-	library_put_device(&items, dcx);
-	library_put_long(&items, (uint64_t)weightSpaceSize);
-	library_put_device(&items, weightSpace);
-	library_put_long(&items, (uint64_t)workSpaceSize);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSize);
-	library_put_device(&items, reserveSpace);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(device, devSeqLengths),
+		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, dy),
+		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
+		PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx), PUT(device, dhy),
+		PUT(device, dhx), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+		PUT(device, dcy), PUT(device, dcx), PUT_LONG(weightSpaceSize),
+		PUT(device, weightSpace), PUT_LONG(workSpaceSize), PUT(device, workSpace),
+		PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 
@@ -1621,21 +1405,12 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeights_v8,
 		OP_cudnnRNNBackwardWeights_v8, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)addGrad);
-	library_put_device(&items, devSeqLengths);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, hDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, y);
-	library_put_long(&items, (uint64_t)weightSpaceSize);
-	library_put_device(&items, dweightSpace);
-	library_put_long(&items, (uint64_t)workSpaceSize);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSize);
-	library_put_device(&items, reserveSpace);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(addGrad), PUT(device, devSeqLengths),
+		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
+		PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+		PUT_LONG(weightSpaceSize), PUT(device, dweightSpace), PUT_LONG(workSpaceSize),
+		PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 
@@ -1655,28 +1430,17 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardData,
 		OP_cudnnMultiHeadAttnBackwardData, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, attnDesc, CUDNN_KIND_ATTENTION);
-	library_put_ints(&items, loWinIdx, cudnn_seq_steps(dqDesc));
-	library_put_ints(&items, hiWinIdx, cudnn_seq_steps(dqDesc));
-	library_put_device(&items, devSeqLengthsDQDO);
-	library_put_device(&items, devSeqLengthsDKDV);
-	library_put_descriptor(&items, doDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, dout);
-	library_put_descriptor(&items, dqDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, dqueries);
-	library_put_device(&items, queries);
-	library_put_descriptor(&items, dkDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, dkeys);
-	library_put_device(&items, keys);
-	library_put_descriptor(&items, dvDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, dvalues);
-	library_put_device(&items, values);
-	library_put_long(&items, (uint64_t)weightSizeInBytes);
-	library_put_device(&items, weights);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
+	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION),
+		PUT(ints, loWinIdx, cudnn_seq_steps(dqDesc)),
+		PUT(ints, hiWinIdx, cudnn_seq_steps(dqDesc)), PUT(device, devSeqLengthsDQDO),
+		PUT(device, devSeqLengthsDKDV), PUT(descriptor, doDesc, CUDNN_KIND_SEQ_DATA),
+		PUT(device, dout), PUT(descriptor, dqDesc, CUDNN_KIND_SEQ_DATA),
+		PUT(device, dqueries), PUT(device, queries),
+		PUT(descriptor, dkDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dkeys),
+		PUT(device, keys), PUT(descriptor, dvDesc, CUDNN_KIND_SEQ_DATA),
+		PUT(device, dvalues), PUT(device, values), PUT_LONG(weightSizeInBytes),
+		PUT(device, weights), PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
+		PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 
@@ -1695,23 +1459,14 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle
 
 	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardWeights,
 		OP_cudnnMultiHeadAttnBackwardWeights, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, attnDesc, CUDNN_KIND_ATTENTION);
-	library_put_int(&items, (uint32_t)addGrad);
-	library_put_descriptor(&items, qDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, queries);
-	library_put_descriptor(&items, kDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, keys);
-	library_put_descriptor(&items, vDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, values);
-	library_put_descriptor(&items, doDesc, CUDNN_KIND_SEQ_DATA);
-	library_put_device(&items, dout);
-	library_put_long(&items, (uint64_t)weightSizeInBytes);
-	library_put_device(&items, weights);
-	library_put_device(&items, dweights);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
+	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(addGrad),
+		PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA), PUT(device, queries),
+		PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
+		PUT(descriptor, vDesc, CUDNN_KIND_SEQ_DATA), PUT(device, values),
+		PUT(descriptor, doDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dout),
+		PUT_LONG(weightSizeInBytes), PUT(device, weights), PUT(device, dweights),
+		PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
+		PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateCTCLossDescriptor, cudnn_descriptor_new,
@@ -1768,18 +1523,13 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnCTCLoss, OP_cudnnCTCLoss, LIBRARY_LEARNED,
 		handle);
-	library_put_descriptor(&items, probsDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, probs);
-	library_put_ints(&items, hostLabels, cudnn_label_count(probsDesc, hostLabelLengths));
-	library_put_ints(&items, hostLabelLengths, cudnn_batch(probsDesc));
-	library_put_ints(&items, hostInputLengths, cudnn_batch(probsDesc));
-	library_put_device(&items, costs);
-	library_put_descriptor(&items, gradientsDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, gradients);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_descriptor(&items, ctcLossDesc, CUDNN_KIND_CTC);
-	library_put_device(&items, workspace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs),
+		PUT(ints, hostLabels, cudnn_label_count(probsDesc, hostLabelLengths)),
+		PUT(ints, hostLabelLengths, cudnn_batch(probsDesc)),
+		PUT(ints, hostInputLengths, cudnn_batch(probsDesc)), PUT(device, costs),
+		PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT(device, gradients),
+		PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
+		PUT(device, workspace), PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1795,18 +1545,11 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo
 
 	library_begin(&items, &cudnn_front, CALL_cudnnCTCLoss_v8, OP_cudnnCTCLoss_v8,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_descriptor(&items, ctcLossDesc, CUDNN_KIND_CTC);
-	library_put_descriptor(&items, probsDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, probs);
-	library_put_device(&items, labels);
-	library_put_device(&items, labelLengths);
-	library_put_device(&items, inputLengths);
-	library_put_device(&items, costs);
-	library_put_descriptor(&items, gradientsDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, gradients);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, workspace);
+	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
+		PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs),
+		PUT(device, labels), PUT(device, labelLengths), PUT(device, inputLengths),
+		PUT(device, costs), PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR),
+		PUT(device, gradients), PUT_LONG(workSpaceSizeInBytes), PUT(device, workspace);
 	return library_send(&items);
 }
 
@@ -1821,14 +1564,12 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetCTCLossWorkspaceSize,
 		OP_cudnnGetCTCLossWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, probsDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, gradientsDesc, CUDNN_KIND_TENSOR);
-	library_put_ints(&items, labels, cudnn_label_count(probsDesc, labelLengths));
-	library_put_ints(&items, labelLengths, cudnn_batch(probsDesc));
-	library_put_ints(&items, inputLengths, cudnn_batch(probsDesc));
-	library_put_int(&items, (uint32_t)algo);
-	library_put_descriptor(&items, ctcLossDesc, CUDNN_KIND_CTC);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR),
+		PUT(ints, labels, cudnn_label_count(probsDesc, labelLengths)),
+		PUT(ints, labelLengths, cudnn_batch(probsDesc)),
+		PUT(ints, inputLengths, cudnn_batch(probsDesc)), PUT_INT(algo),
+		PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -1842,11 +1583,9 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetCTCLossWorkspaceSize_v8,
 		OP_cudnnGetCTCLossWorkspaceSize_v8, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_descriptor(&items, ctcLossDesc, CUDNN_KIND_CTC);
-	library_put_descriptor(&items, probsDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, gradientsDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
+		PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateConvolutionDescriptor, cudnn_descriptor_new,
@@ -1911,7 +1650,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionNdForwardOutputDim,
 \
 		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_out(&items, count, sizeof(*count)); \
+		PUT_OUT(count); \
 		return library_send(&items); \
 	}
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnGetConvolutionForwardAlgorithmMaxCount)
@@ -1927,13 +1666,11 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t h
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionForwardAlgorithm_v7,
 		OP_cudnnGetConvolutionForwardAlgorithm_v7, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, srcDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, filterDesc, CUDNN_KIND_FILTER);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, destDesc, CUDNN_KIND_TENSOR);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
+	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1948,13 +1685,10 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t han
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionForwardAlgorithm,
 		OP_cudnnFindConvolutionForwardAlgorithm, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1971,18 +1705,13 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t h
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionForwardAlgorithmEx,
 		OP_cudnnFindConvolutionForwardAlgorithmEx, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
+		PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
+		PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1995,11 +1724,9 @@ STUB_EXPORT cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDes
 
 	library_begin(&items, &cudnn_front, CALL_cudnnIm2Col, OP_cudnnIm2Col, LIBRARY_LEARNED,
 		handle);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_device(&items, colBuffer);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT(device, colBuffer);
 	return library_send(&items);
 }
 
@@ -2013,13 +1740,9 @@ STUB_EXPORT cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnReorderFilterAndBias,
 		OP_cudnnReorderFilterAndBias, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, filterDesc, CUDNN_KIND_FILTER);
-	library_put_int(&items, (uint32_t)reorderType);
-	library_put_device(&items, filterData);
-	library_put_device(&items, reorderedFilterData);
-	library_put_int(&items, (uint32_t)reorderBias);
-	library_put_device(&items, biasData);
-	library_put_device(&items, reorderedBiasData);
+	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER), PUT_INT(reorderType),
+		PUT(device, filterData), PUT(device, reorderedFilterData), PUT_INT(reorderBias),
+		PUT(device, biasData), PUT(device, reorderedBiasData);
 	return library_send(&items);
 }
 
@@ -2034,12 +1757,9 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t 
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionForwardWorkspaceSize,
 		OP_cudnnGetConvolutionForwardWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_int(&items, (uint32_t)algo);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -2055,18 +1775,12 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const vo
 
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionForward,
 		OP_cudnnConvolutionForward, LIBRARY_LEARNED, handle);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT(device, x), PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 
@@ -2085,23 +1799,16 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t ha
 
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBiasActivationForward,
 		OP_cudnnConvolutionBiasActivationForward, LIBRARY_LEARNED, handle);
-	library_put_scalar(&items, alpha1, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_scalar(&items, alpha2, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, zDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, z);
-	library_put_descriptor(&items, biasDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, bias);
-	library_put_descriptor(&items, activationDesc, CUDNN_KIND_ACTIVATION);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
+	PUT(scalar, alpha1, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(scalar, alpha2, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, z),
+		PUT(descriptor, biasDesc, CUDNN_KIND_TENSOR), PUT(device, bias),
+		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
@@ -2118,13 +1825,10 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardDataAlgorithm,
 		OP_cudnnFindConvolutionBackwardDataAlgorithm, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -2141,18 +1845,13 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandl
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardDataAlgorithmEx,
 		OP_cudnnFindConvolutionBackwardDataAlgorithmEx, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+		PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
+		PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
+		PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2168,13 +1867,11 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandl
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardDataAlgorithm_v7,
 		OP_cudnnGetConvolutionBackwardDataAlgorithm_v7, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, filterDesc, CUDNN_KIND_FILTER);
-	library_put_descriptor(&items, diffDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, gradDesc, CUDNN_KIND_TENSOR);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
+	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
+		PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, gradDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -2189,12 +1886,9 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHand
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardDataWorkspaceSize,
 		OP_cudnnGetConvolutionBackwardDataWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_int(&items, (uint32_t)algo);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -2210,18 +1904,12 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, con
 
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardData,
 		OP_cudnnConvolutionBackwardData, LIBRARY_LEARNED, handle);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(wDesc));
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(wDesc));
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
+	PUT(scalar, alpha, cudnn_scale_bytes(wDesc)), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
+		PUT(device, w), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(scalar, beta, cudnn_scale_bytes(wDesc)),
+		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
@@ -2241,13 +1929,10 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandl
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardFilterAlgorithm,
 		OP_cudnnFindConvolutionBackwardFilterAlgorithm, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, dwDesc, CUDNN_KIND_FILTER);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
+		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -2264,18 +1949,13 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHan
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardFilterAlgorithmEx,
 		OP_cudnnFindConvolutionBackwardFilterAlgorithmEx, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, dwDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, dw);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
+		PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
+		PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
+		PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2290,13 +1970,11 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHan
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
 		OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, srcDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, diffDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, gradDesc, CUDNN_KIND_FILTER);
-	library_put_int(&items, (uint32_t)requestedAlgoCount);
-	library_out(&items, returnedAlgoCount, sizeof(*returnedAlgoCount));
-	library_list(&items, perfResults, requestedAlgoCount, sizeof(*perfResults));
+	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
+		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -2311,12 +1989,10 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHa
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardFilterWorkspaceSize,
 		OP_cudnnGetConvolutionBackwardFilterWorkspaceSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_descriptor(&items, gradDesc, CUDNN_KIND_FILTER);
-	library_put_int(&items, (uint32_t)algo);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+		PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(algo),
+		PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -2333,18 +2009,12 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardFilter,
 		OP_cudnnConvolutionBackwardFilter, LIBRARY_LEARNED, handle);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, convDesc, CUDNN_KIND_CONVOLUTION);
-	library_put_int(&items, (uint32_t)algo);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(xDesc));
-	library_put_descriptor(&items, dwDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, dw);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT(device, x), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw);
 	return library_send(&items);
 }
 
@@ -2357,12 +2027,10 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, con
 
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardBias,
 		OP_cudnnConvolutionBackwardBias, LIBRARY_LEARNED, handle);
-	library_put_scalar(&items, alpha, cudnn_scale_bytes(dyDesc));
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_scalar(&items, beta, cudnn_scale_bytes(dyDesc));
-	library_put_descriptor(&items, dbDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, db);
+	PUT(scalar, alpha, cudnn_scale_bytes(dyDesc)),
+		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(scalar, beta, cudnn_scale_bytes(dyDesc)),
+		PUT(descriptor, dbDesc, CUDNN_KIND_TENSOR), PUT(device, db);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsConstParamPack,
@@ -2420,17 +2088,9 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck, cudnn_versions
 \
 		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_LEARNED, \
 				cudnn_own()); \
-		library_put_stream(&items, stream); \
-		library_put_device(&items, x); \
-		library_put_device(&items, weight); \
-		library_put_device(&items, bias); \
-		library_put_device(&items, y); \
-		library_put_int(&items, (uint32_t)batch); \
-		library_put_int(&items, (uint32_t)dim); \
-		library_put_int(&items, (uint32_t)seqLen); \
-		library_put_int(&items, (uint32_t)kernelSize); \
-		library_put_int(&items, (uint32_t)dataType); \
-		library_put_int(&items, (uint32_t)activation); \
+		PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, bias), \
+				PUT(device, y), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), \
+				PUT_INT(kernelSize), PUT_INT(dataType), PUT_INT(activation); \
 		return library_send(&items); \
 	}
 LIKE_cudnnCausalConv1dForward(cudnnCausalConv1dForward)
@@ -2443,21 +2103,11 @@ LIKE_cudnnCausalConv1dForward(cudnnCausalConv1dForward)
 \
 		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_LEARNED, \
 				cudnn_own()); \
-		library_put_stream(&items, stream); \
-		library_put_device(&items, x); \
-		library_put_device(&items, weight); \
-		library_put_device(&items, bias); \
-		library_put_device(&items, dy); \
-		library_put_device(&items, dx); \
-		library_put_device(&items, dweight); \
-		library_put_device(&items, dbias); \
-		library_put_int(&items, (uint32_t)batch); \
-		library_put_int(&items, (uint32_t)dim); \
-		library_put_int(&items, (uint32_t)seqLen); \
-		library_put_int(&items, (uint32_t)kernelSize); \
-		library_put_int(&items, (uint32_t)dataType); \
-		library_put_int(&items, (uint32_t)dwDataType); \
-		library_put_int(&items, (uint32_t)activation); \
+		PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, bias), \
+				PUT(device, dy), PUT(device, dx), PUT(device, dweight), \
+				PUT(device, dbias), PUT_INT(batch), PUT_INT(dim), \
+				PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType), \
+				PUT_INT(dwDataType), PUT_INT(activation); \
 		return library_send(&items); \
 	}
 LIKE_cudnnCausalConv1dBackward(cudnnCausalConv1dBackward)
@@ -2474,19 +2124,10 @@ STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const
 
 	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dForward,
 		OP_cudnnB2BCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
-	library_put_stream(&items, stream);
-	library_put_device(&items, x);
-	library_put_device(&items, weightsProj);
-	library_put_device(&items, weightsMixer);
-	library_put_device(&items, skipBias);
-	library_put_device(&items, y);
-	library_put_device(&items, yGated);
-	library_put_int(&items, (uint32_t)batch);
-	library_put_int(&items, (uint32_t)dim);
-	library_put_int(&items, (uint32_t)seqLen);
-	library_put_int(&items, (uint32_t)kernelSizeProj);
-	library_put_int(&items, (uint32_t)kernelSizeMixer);
-	library_put_int(&items, (uint32_t)dataType);
+	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
+		PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y),
+		PUT(device, yGated), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
+		PUT_INT(kernelSizeProj), PUT_INT(kernelSizeMixer), PUT_INT(dataType);
 	return library_send(&items);
 }
 
@@ -2502,24 +2143,12 @@ STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, cons
 
 	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dBackward,
 		OP_cudnnB2BCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
-	library_put_stream(&items, stream);
-	library_put_device(&items, x);
-	library_put_device(&items, weightsProj);
-	library_put_device(&items, weightsMixer);
-	library_put_device(&items, skipBias);
-	library_put_device(&items, y);
-	library_put_device(&items, dy);
-	library_put_device(&items, dx);
-	library_put_device(&items, dweightsProj);
-	library_put_device(&items, dweightsMixer);
-	library_put_device(&items, dskipBias);
-	library_put_int(&items, (uint32_t)batch);
-	library_put_int(&items, (uint32_t)dim);
-	library_put_int(&items, (uint32_t)seqLen);
-	library_put_int(&items, (uint32_t)kernelSizeProj);
-	library_put_int(&items, (uint32_t)kernelSizeMixer);
-	library_put_int(&items, (uint32_t)dataType);
-	library_put_int(&items, (uint32_t)dwDataType);
+	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
+		PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y),
+		PUT(device, dy), PUT(device, dx), PUT(device, dweightsProj),
+		PUT(device, dweightsMixer), PUT(device, dskipBias), PUT_INT(batch),
+		PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSizeProj),
+		PUT_INT(kernelSizeMixer), PUT_INT(dataType), PUT_INT(dwDataType);
 	return library_send(&items);
 }
 
@@ -2532,15 +2161,9 @@ STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dForward(cudaStream_t stream, const
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dForward,
 		OP_cudnnFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
-	library_put_stream(&items, stream);
-	library_put_device(&items, x);
-	library_put_device(&items, weight);
-	library_put_device(&items, y);
-	library_put_int(&items, (uint32_t)batch);
-	library_put_int(&items, (uint32_t)dim);
-	library_put_int(&items, (uint32_t)seqLen);
-	library_put_int(&items, (uint32_t)kernelSize);
-	library_put_int(&items, (uint32_t)dataType);
+	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
+		PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize),
+		PUT_INT(dataType);
 	return library_send(&items);
 }
 
@@ -2553,17 +2176,9 @@ STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dBackward(cudaStream_t stream, cons
 
 	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dBackward,
 		OP_cudnnFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
-	library_put_stream(&items, stream);
-	library_put_device(&items, x);
-	library_put_device(&items, weight);
-	library_put_device(&items, dy);
-	library_put_device(&items, dx);
-	library_put_device(&items, dweight);
-	library_put_int(&items, (uint32_t)batch);
-	library_put_int(&items, (uint32_t)dim);
-	library_put_int(&items, (uint32_t)seqLen);
-	library_put_int(&items, (uint32_t)kernelSize);
-	library_put_int(&items, (uint32_t)dataType);
+	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, dy),
+		PUT(device, dx), PUT(device, dweight), PUT_INT(batch), PUT_INT(dim),
+		PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType);
 	return library_send(&items);
 }
 
@@ -2576,13 +2191,8 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dGetBufferSizes(int batch, int 
 
 	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dGetBufferSizes,
 		OP_cudnnLongFFTCausalConv1dGetBufferSizes, LIBRARY_CACHED, cudnn_own());
-	library_put_int(&items, (uint32_t)batch);
-	library_put_int(&items, (uint32_t)dim);
-	library_put_int(&items, (uint32_t)seqLen);
-	library_put_int(&items, (uint32_t)kernelSize);
-	library_put_int(&items, (uint32_t)dataType);
-	library_out(&items, workspaceSizeInBytes, sizeof(*workspaceSizeInBytes));
-	library_out(&items, reserveSpaceSizeInBytes, sizeof(*reserveSpaceSizeInBytes));
+	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
+		PUT_OUT(workspaceSizeInBytes), PUT_OUT(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2596,19 +2206,10 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dForward(cudaStream_t stream, c
 
 	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dForward,
 		OP_cudnnLongFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
-	library_put_stream(&items, stream);
-	library_put_device(&items, x);
-	library_put_device(&items, weight);
-	library_put_device(&items, y);
-	library_put_int(&items, (uint32_t)batch);
-	library_put_int(&items, (uint32_t)dim);
-	library_put_int(&items, (uint32_t)seqLen);
-	library_put_int(&items, (uint32_t)kernelSize);
-	library_put_int(&items, (uint32_t)dataType);
-	library_put_device(&items, workspace);
-	library_put_long(&items, (uint64_t)workspaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
+		PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize),
+		PUT_INT(dataType), PUT(device, workspace), PUT_LONG(workspaceSizeInBytes),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2622,19 +2223,10 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, 
 
 	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dBackward,
 		OP_cudnnLongFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
-	library_put_stream(&items, stream);
-	library_put_device(&items, dy);
-	library_put_device(&items, dx);
-	library_put_device(&items, dweight);
-	library_put_int(&items, (uint32_t)batch);
-	library_put_int(&items, (uint32_t)dim);
-	library_put_int(&items, (uint32_t)seqLen);
-	library_put_int(&items, (uint32_t)kernelSize);
-	library_put_int(&items, (uint32_t)dataType);
-	library_put_device(&items, workspace);
-	library_put_long(&items, (uint64_t)workspaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(stream, stream), PUT(device, dy), PUT(device, dx), PUT(device, dweight),
+		PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize),
+		PUT_INT(dataType), PUT(device, workspace), PUT_LONG(workspaceSizeInBytes),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 #endif
@@ -2733,10 +2325,8 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan, hand_cudnnSetPersiste
 \
 		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN); \
-		library_put_int(&items, (uint32_t)seqLength); \
-		library_put_each(&items, xDesc, seqLength, CUDNN_KIND_TENSOR); \
-		library_out(&items, sizeInBytes, sizeof(*sizeInBytes)); \
+		PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength), PUT(each, xDesc, \
+				seqLength, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cudnnGetRNNWorkspaceSize(cudnnGetRNNWorkspaceSize)
@@ -2751,10 +2341,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNParamsSize,
 		OP_cudnnGetRNNParamsSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_TENSOR);
-	library_out(&items, sizeInBytes, sizeof(*sizeInBytes));
-	library_put_int(&items, (uint32_t)dataType);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+		PUT_OUT(sizeInBytes), PUT_INT(dataType);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerMatrixParams, cudnn_rnn_layer,
@@ -2786,24 +2374,15 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardInference,
 		OP_cudnnRNNForwardInference, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)seqLength);
-	library_put_each(&items, xDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, cxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_each(&items, yDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, hyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hy);
-	library_put_descriptor(&items, cyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cy);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
+		PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNPaddingMode, cudnn_rnn_set,
@@ -2832,31 +2411,18 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardInferenceEx,
 		OP_cudnnRNNForwardInferenceEx, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, cxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, hyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hy);
-	library_put_descriptor(&items, cyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cy);
-	library_put_descriptor(&items, kDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, keys);
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, cAttn);
-	library_put_descriptor(&items, iDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, iAttn);
-	library_put_descriptor(&items, qDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, queries);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
+		PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
+		PUT(descriptor, kDesc, CUDNN_KIND_RNN_DATA), PUT(device, keys),
+		PUT(descriptor, cDesc, CUDNN_KIND_RNN_DATA), PUT(device, cAttn),
+		PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
+		PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
@@ -2898,26 +2464,16 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardTraining,
 		OP_cudnnRNNForwardTraining, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)seqLength);
-	library_put_each(&items, xDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, cxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_each(&items, yDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, hyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hy);
-	library_put_descriptor(&items, cyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cy);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
+		PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2940,32 +2496,19 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardData, OP_cudnnRNNBackwardData,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)seqLength);
-	library_put_each(&items, yDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_each(&items, dyDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, dhyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dhy);
-	library_put_descriptor(&items, dcyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dcy);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, cxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_each(&items, dxDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dx);
-	library_put_descriptor(&items, dhxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dhx);
-	library_put_descriptor(&items, dcxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dcx);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
+		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(each, dyDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dy),
+		PUT(descriptor, dhyDesc, CUDNN_KIND_TENSOR), PUT(device, dhy),
+		PUT(descriptor, dcyDesc, CUDNN_KIND_TENSOR), PUT(device, dcy),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+		PUT(each, dxDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dx),
+		PUT(descriptor, dhxDesc, CUDNN_KIND_TENSOR), PUT(device, dhx),
+		PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2982,20 +2525,13 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeights,
 		OP_cudnnRNNBackwardWeights, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_int(&items, (uint32_t)seqLength);
-	library_put_each(&items, xDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_each(&items, yDesc, seqLength, CUDNN_KIND_TENSOR);
-	library_put_device(&items, y);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_descriptor(&items, dwDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, dw);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
+		PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
+		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -3018,33 +2554,19 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTrainingEx(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardTrainingEx,
 		OP_cudnnRNNForwardTrainingEx, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, cxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, hyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hy);
-	library_put_descriptor(&items, cyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cy);
-	library_put_descriptor(&items, kDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, keys);
-	library_put_descriptor(&items, cDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, cAttn);
-	library_put_descriptor(&items, iDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, iAttn);
-	library_put_descriptor(&items, qDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, queries);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
+		PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
+		PUT(descriptor, kDesc, CUDNN_KIND_RNN_DATA), PUT(device, keys),
+		PUT(descriptor, cDesc, CUDNN_KIND_RNN_DATA), PUT(device, cAttn),
+		PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
+		PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -3068,35 +2590,20 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardDataEx(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardDataEx,
 		OP_cudnnRNNBackwardDataEx, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, y);
-	library_put_descriptor(&items, dyDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, dy);
-	library_put_descriptor(&items, dcDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, dcAttn);
-	library_put_descriptor(&items, dhyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dhy);
-	library_put_descriptor(&items, dcyDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dcy);
-	library_put_descriptor(&items, wDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, w);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, cxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, cx);
-	library_put_descriptor(&items, dxDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, dx);
-	library_put_descriptor(&items, dhxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dhx);
-	library_put_descriptor(&items, dcxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, dcx);
-	library_put_descriptor(&items, dkDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, dkeys);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA),
+		PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_RNN_DATA), PUT(device, dy),
+		PUT(descriptor, dcDesc, CUDNN_KIND_RNN_DATA), PUT(device, dcAttn),
+		PUT(descriptor, dhyDesc, CUDNN_KIND_TENSOR), PUT(device, dhy),
+		PUT(descriptor, dcyDesc, CUDNN_KIND_TENSOR), PUT(device, dcy),
+		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+		PUT(descriptor, dxDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
+		PUT(descriptor, dhxDesc, CUDNN_KIND_TENSOR), PUT(device, dhx),
+		PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx),
+		PUT(descriptor, dkDesc, CUDNN_KIND_RNN_DATA), PUT(device, dkeys),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -3112,19 +2619,12 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
 
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeightsEx,
 		OP_cudnnRNNBackwardWeightsEx, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, rnnDesc, CUDNN_KIND_RNN);
-	library_put_descriptor(&items, xDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, x);
-	library_put_descriptor(&items, hxDesc, CUDNN_KIND_TENSOR);
-	library_put_device(&items, hx);
-	library_put_descriptor(&items, yDesc, CUDNN_KIND_RNN_DATA);
-	library_put_device(&items, y);
-	library_put_device(&items, workSpace);
-	library_put_long(&items, (uint64_t)workSpaceSizeInBytes);
-	library_put_descriptor(&items, dwDesc, CUDNN_KIND_FILTER);
-	library_put_device(&items, dw);
-	library_put_device(&items, reserveSpace);
-	library_put_long(&items, (uint64_t)reserveSpaceSizeInBytes);
+	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
+		PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
+		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount,
@@ -3187,33 +2687,27 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnInferVersionCheck, cudnn_versions_agree,
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCnnTrainVersionCheck, cudnn_versions_agree, (void), ())
 #endif
 
+#define NO(name) REFUSED(cudnn, cudnnStatus_t, name)
+
 #define WHY "graphs filled by cuDNN: capture the stream of cudnnBackendExecute"
 #if VCUDA_ABI == 9
-REFUSED(cudnn, cudnnStatus_t, cudnnBackendPopulateCudaGraph)
-REFUSED(cudnn, cudnnStatus_t, cudnnBackendUpdateCudaGraph)
+NO(cudnnBackendPopulateCudaGraph) NO(cudnnBackendUpdateCudaGraph)
 #endif
 #undef WHY
 
 #define WHY "folded transforms: cudnnConvolutionBackwardData gives the same unfolded"
-REFUSED(cudnn, cudnnStatus_t, cudnnInitTransformDest)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetFoldedConvBackwardDataDescriptors)
+NO(cudnnInitTransformDest) NO(cudnnGetFoldedConvBackwardDataDescriptors)
 #undef WHY
 
 #define WHY "graph neural networks of 9.28: use the framework's own kernels, which are " \
 	"launched as others are"
 #if VCUDA_ABI == 9
-REFUSED(cudnn, cudnnStatus_t, cudnnGnnAggSimpleForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnGnnAggSimpleBackward)
-REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatForward)
-REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatBackward)
-REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatV2Forward)
-REFUSED(cudnn, cudnnStatus_t, cudnnGnnMhaGatV2Backward)
+NO(cudnnGnnAggSimpleForward) NO(cudnnGnnAggSimpleBackward) NO(cudnnGnnMhaGatForward)
+NO(cudnnGnnMhaGatBackward) NO(cudnnGnnMhaGatV2Forward) NO(cudnnGnnMhaGatV2Backward)
 #endif
 #undef WHY
 
 #define WHY "NVIDIA's own: no header declares it"
-REFUSED(cudnn, cudnnStatus_t, cudnnGetBackdoor)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetBackdoor)
-REFUSED(cudnn, cudnnStatus_t, cudnnSetBackdoorEx)
-REFUSED(cudnn, cudnnStatus_t, cudnnGetRNNDropoutLocationsInternal)
+NO(cudnnGetBackdoor) NO(cudnnSetBackdoor) NO(cudnnSetBackdoorEx)
+NO(cudnnGetRNNDropoutLocationsInternal)
 #undef WHY

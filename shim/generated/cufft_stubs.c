@@ -132,60 +132,40 @@ STUB(library, cufftResult, cufftXtGetSizeMany, hand_cufftXtGetSizeMany, (cufftHa
 STUB(library, cufftResult, cufftXtExec, hand_cufftXtExec, (cufftHandle plan, void *input,
 	void *output, int direction), (plan, input, output, direction))
 
+#define NO(name) REFUSED(cufft, cufftResult, name)
 #define cufft_refused(call, name, why) front_refused(&cufft_front, call, name, why)
 
 #define WHY "cuFFT on several GPUs: not served"
-REFUSED(cufft, cufftResult, cufftXtSetGPUs)
-REFUSED(cufft, cufftResult, cufftXtMalloc)
-REFUSED(cufft, cufftResult, cufftXtMemcpy)
-REFUSED(cufft, cufftResult, cufftXtFree)
-REFUSED(cufft, cufftResult, cufftXtExecDescriptorC2C)
-REFUSED(cufft, cufftResult, cufftXtExecDescriptorR2C)
-REFUSED(cufft, cufftResult, cufftXtExecDescriptorC2R)
-REFUSED(cufft, cufftResult, cufftXtExecDescriptorZ2Z)
-REFUSED(cufft, cufftResult, cufftXtExecDescriptorD2Z)
-REFUSED(cufft, cufftResult, cufftXtExecDescriptorZ2D)
-REFUSED(cufft, cufftResult, cufftXtQueryPlan)
-REFUSED(cufft, cufftResult, cufftXtExecDescriptor)
+NO(cufftXtSetGPUs) NO(cufftXtMalloc) NO(cufftXtMemcpy) NO(cufftXtFree)
+NO(cufftXtExecDescriptorC2C) NO(cufftXtExecDescriptorR2C) NO(cufftXtExecDescriptorC2R)
+NO(cufftXtExecDescriptorZ2Z) NO(cufftXtExecDescriptorD2Z) NO(cufftXtExecDescriptorZ2D)
+NO(cufftXtQueryPlan) NO(cufftXtExecDescriptor)
 #undef WHY
 
 #define WHY "load and store callbacks are code of the program's: not served"
-REFUSED(cufft, cufftResult, cufftXtSetCallback)
-REFUSED(cufft, cufftResult, cufftXtClearCallback)
-REFUSED(cufft, cufftResult, cufftXtSetCallbackSharedSize)
-REFUSED(cufft, cufftResult, cufftXtSetJITCallback)
+NO(cufftXtSetCallback) NO(cufftXtClearCallback) NO(cufftXtSetCallbackSharedSize)
+NO(cufftXtSetJITCallback)
 #if VCUDA_ABI == 11
-REFUSED(cufft, cufftResult, __cufftXtSetJITCallback_12_7)
+NO(__cufftXtSetJITCallback_12_7)
 #endif
 #undef WHY
 
 #define WHY "the agent's library chooses how large a work area is"
-REFUSED(cufft, cufftResult, cufftXtSetWorkAreaPolicy)
+NO(cufftXtSetWorkAreaPolicy)
 #undef WHY
 
 #define WHY "no header declares it"
-REFUSED(cufft, cufftResult, cufftDebug)
-REFUSED(cufft, cufftResult, cufftXtMakePlanGuru64)
+NO(cufftDebug) NO(cufftXtMakePlanGuru64)
 #undef WHY
 
 #define WHY "parts for a program's own kernels (cufft_device.h): not served"
 #if VCUDA_ABI == 12
-REFUSED(cufft, cufftResult, cufftDescriptionCreate)
-REFUSED(cufft, cufftResult, cufftDescriptionDestroy)
-REFUSED(cufft, cufftResult, cufftDescriptionGetTraitInt64)
-REFUSED(cufft, cufftResult, cufftDescriptionSetTraitInt64)
-REFUSED(cufft, cufftResult, cufftDeviceCreate)
-REFUSED(cufft, cufftResult, cufftDeviceDestroy)
-REFUSED(cufft, cufftResult, cufftDeviceGetDatabaseStr)
-REFUSED(cufft, cufftResult, cufftDeviceGetDatabaseStrSize)
-REFUSED(cufft, cufftResult, cufftDeviceGetDeviceFunctionTraitInt64)
-REFUSED(cufft, cufftResult, cufftDeviceGetDeviceFunctions)
-REFUSED(cufft, cufftResult, cufftDeviceGetLTOIRSizes)
-REFUSED(cufft, cufftResult, cufftDeviceGetLTOIRs)
-REFUSED(cufft, cufftResult, cufftDeviceGetNumDeviceFunctions)
-REFUSED(cufft, cufftResult, cufftDeviceGetNumLTOIRs)
-REFUSED(cufft, cufftResult, cufftDeviceGetSemanticVersion)
-REFUSED(cufft, cufftResult, cufftDeviceGetVersion)
-REFUSED(cufft, cufftResult, cufftDeviceIsSupported)
+NO(cufftDescriptionCreate) NO(cufftDescriptionDestroy) NO(cufftDescriptionGetTraitInt64)
+NO(cufftDescriptionSetTraitInt64) NO(cufftDeviceCreate) NO(cufftDeviceDestroy)
+NO(cufftDeviceGetDatabaseStr) NO(cufftDeviceGetDatabaseStrSize)
+NO(cufftDeviceGetDeviceFunctionTraitInt64) NO(cufftDeviceGetDeviceFunctions)
+NO(cufftDeviceGetLTOIRSizes) NO(cufftDeviceGetLTOIRs) NO(cufftDeviceGetNumDeviceFunctions)
+NO(cufftDeviceGetNumLTOIRs) NO(cufftDeviceGetSemanticVersion) NO(cufftDeviceGetVersion)
+NO(cufftDeviceIsSupported)
 #endif
 #undef WHY

@@ -231,7 +231,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetNiters(cusolverDnIRSInfos_t in
 
 	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetNiters,
 		OP_cusolverDnIRSInfosGetNiters, LIBRARY_CALL, infos);
-	library_out(&items, niters, sizeof(*niters));
+	PUT_OUT(niters);
 	return library_send(&items);
 }
 
@@ -243,7 +243,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetOuterNiters(cusolverDnIRSInfos
 
 	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetOuterNiters,
 		OP_cusolverDnIRSInfosGetOuterNiters, LIBRARY_CALL, infos);
-	library_out(&items, outer_niters, sizeof(*outer_niters));
+	PUT_OUT(outer_niters);
 	return library_send(&items);
 }
 
@@ -265,7 +265,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t 
 
 	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetMaxIters,
 		OP_cusolverDnIRSInfosGetMaxIters, LIBRARY_CALL, infos);
-	library_out(&items, maxiters, sizeof(*maxiters));
+	PUT_OUT(maxiters);
 	return library_send(&items);
 }
 
@@ -277,19 +277,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t 
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
 				handle); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nrhs); \
-		library_put_device(&items, dA); \
-		library_put_int(&items, (uint32_t)ldda); \
-		library_put_device(&items, dipiv); \
-		library_put_device(&items, dB); \
-		library_put_int(&items, (uint32_t)lddb); \
-		library_put_device(&items, dX); \
-		library_put_int(&items, (uint32_t)lddx); \
-		library_put_device(&items, dWorkspace); \
-		library_put_long(&items, (uint64_t)lwork_bytes); \
-		library_out(&items, iter, sizeof(*iter)); \
-		library_put_device(&items, d_info); \
+		PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dipiv), \
+				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
+				PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), \
+				PUT_OUT(iter), PUT(device, d_info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnZZgesv(cusolverDnZZgesv, cuDoubleComplex)
@@ -319,17 +310,9 @@ LIKE_cusolverDnZZgesv(cusolverDnSXgesv, float)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nrhs); \
-		library_put_device(&items, dA); \
-		library_put_int(&items, (uint32_t)ldda); \
-		library_put_device(&items, dipiv); \
-		library_put_device(&items, dB); \
-		library_put_int(&items, (uint32_t)lddb); \
-		library_put_device(&items, dX); \
-		library_put_int(&items, (uint32_t)lddx); \
-		library_put_device(&items, dWorkspace); \
-		library_out(&items, lwork_bytes, sizeof(*lwork_bytes)); \
+		PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dipiv), \
+				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
+				PUT_INT(lddx), PUT(device, dWorkspace), PUT_OUT(lwork_bytes); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnZZgesv_bufferSize(cusolverDnZZgesv_bufferSize, cuDoubleComplex)
@@ -359,19 +342,10 @@ LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSXgesv_bufferSize, float)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nrhs); \
-		library_put_device(&items, dA); \
-		library_put_int(&items, (uint32_t)ldda); \
-		library_put_device(&items, dB); \
-		library_put_int(&items, (uint32_t)lddb); \
-		library_put_device(&items, dX); \
-		library_put_int(&items, (uint32_t)lddx); \
-		library_put_device(&items, dWorkspace); \
-		library_put_long(&items, (uint64_t)lwork_bytes); \
-		library_out(&items, iter, sizeof(*iter)); \
-		library_put_device(&items, d_info); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), \
+				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
+				PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), \
+				PUT_OUT(iter), PUT(device, d_info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnZZgels(cusolverDnZZgels, cuDoubleComplex)
@@ -401,17 +375,9 @@ LIKE_cusolverDnZZgels(cusolverDnSXgels, float)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nrhs); \
-		library_put_device(&items, dA); \
-		library_put_int(&items, (uint32_t)ldda); \
-		library_put_device(&items, dB); \
-		library_put_int(&items, (uint32_t)lddb); \
-		library_put_device(&items, dX); \
-		library_put_int(&items, (uint32_t)lddx); \
-		library_put_device(&items, dWorkspace); \
-		library_out(&items, lwork_bytes, sizeof(*lwork_bytes)); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), \
+				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
+				PUT_INT(lddx), PUT(device, dWorkspace), PUT_OUT(lwork_bytes); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnZZgels_bufferSize(cusolverDnZZgels_bufferSize, cuDoubleComplex)
@@ -444,20 +410,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv, OP_cusolverDnIRSXgesv,
 		LIBRARY_CALL, handle);
-	library_put_descriptor(&items, gesv_irs_params, CUSOLVER_ITEM_REFINEMENT);
-	library_put_descriptor(&items, gesv_irs_infos, CUSOLVER_ITEM_INFOS);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, niters, sizeof(*niters));
-	library_put_device(&items, d_info);
+	PUT(descriptor, gesv_irs_params, CUSOLVER_ITEM_REFINEMENT),
+		PUT(descriptor, gesv_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(n), PUT_INT(nrhs),
+		PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb), PUT(device, dX),
+		PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), PUT_OUT(niters),
+		PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -470,10 +427,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t ha
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv_bufferSize,
 		OP_cusolverDnIRSXgesv_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_REFINEMENT);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(n), PUT_INT(nrhs),
+		PUT_OUT(lwork_bytes);
 	return library_send(&items);
 }
 
@@ -489,21 +444,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels, OP_cusolverDnIRSXgels,
 		LIBRARY_CALL, handle);
-	library_put_descriptor(&items, gels_irs_params, CUSOLVER_ITEM_REFINEMENT);
-	library_put_descriptor(&items, gels_irs_infos, CUSOLVER_ITEM_INFOS);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, dA);
-	library_put_int(&items, (uint32_t)ldda);
-	library_put_device(&items, dB);
-	library_put_int(&items, (uint32_t)lddb);
-	library_put_device(&items, dX);
-	library_put_int(&items, (uint32_t)lddx);
-	library_put_device(&items, dWorkspace);
-	library_put_long(&items, (uint64_t)lwork_bytes);
-	library_out(&items, niters, sizeof(*niters));
-	library_put_device(&items, d_info);
+	PUT(descriptor, gels_irs_params, CUSOLVER_ITEM_REFINEMENT),
+		PUT(descriptor, gels_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(m), PUT_INT(n),
+		PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb),
+		PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes),
+		PUT_OUT(niters), PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -516,11 +461,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t ha
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels_bufferSize,
 		OP_cusolverDnIRSXgels_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_REFINEMENT);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_out(&items, lwork_bytes, sizeof(*lwork_bytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(m), PUT_INT(n),
+		PUT_INT(nrhs), PUT_OUT(lwork_bytes);
 	return library_send(&items);
 }
 
@@ -532,11 +474,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t ha
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_out(&items, Lwork, sizeof(*Lwork)); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSpotrf_bufferSize(cusolverDnSpotrf_bufferSize, float)
@@ -552,13 +490,8 @@ LIKE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, Workspace); \
-		library_put_int(&items, (uint32_t)Lwork); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, \
+				Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSpotrf(cusolverDnSpotrf, float)
@@ -574,14 +507,8 @@ LIKE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nrhs); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
+				PUT(device, B), PUT_INT(ldb), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSpotrs(cusolverDnSpotrs, float)
@@ -597,12 +524,8 @@ LIKE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, Aarray); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, infoArray); \
-		library_put_int(&items, (uint32_t)batchSize); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, Aarray), PUT_INT(lda), PUT(device, \
+				infoArray), PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSpotrfBatched(cusolverDnSpotrfBatched, float)
@@ -618,15 +541,9 @@ LIKE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nrhs); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, d_info); \
-		library_put_int(&items, (uint32_t)batchSize); \
+		PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
+				PUT(device, B), PUT_INT(ldb), PUT(device, d_info), \
+				PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSpotrsBatched(cusolverDnSpotrsBatched, float)
@@ -642,11 +559,7 @@ LIKE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSpotri_bufferSize(cusolverDnSpotri_bufferSize, float)
@@ -662,13 +575,8 @@ LIKE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSpotri(cusolverDnSpotri, float)
@@ -686,14 +594,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXtrtri_bufferSize,
 		OP_cusolverDnXtrtri_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)diag);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
+		PUT_LONG(lda), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -707,17 +610,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasF
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXtrtri, OP_cusolverDnXtrtri,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_int(&items, (uint32_t)diag);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, devInfo);
+	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
+		PUT_LONG(lda), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, devInfo);
 	return library_send(&items);
 }
 LIKE_cusolverDnSpotri_bufferSize(cusolverDnSlauum_bufferSize, float)
@@ -737,11 +632,7 @@ LIKE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_out(&items, Lwork, sizeof(*Lwork)); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgetrf_bufferSize(cusolverDnSgetrf_bufferSize, float)
@@ -757,13 +648,8 @@ LIKE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, Workspace); \
-		library_put_device(&items, devIpiv); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, Workspace), \
+				PUT(device, devIpiv), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgetrf(cusolverDnSgetrf, float)
@@ -779,13 +665,8 @@ LIKE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_int(&items, (uint32_t)k1); \
-		library_put_int(&items, (uint32_t)k2); \
-		library_put_device(&items, devIpiv); \
-		library_put_int(&items, (uint32_t)incx); \
+		PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_INT(k1), PUT_INT(k2), \
+				PUT(device, devIpiv), PUT_INT(incx); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSlaswp(cusolverDnSlaswp, float)
@@ -801,15 +682,9 @@ LIKE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)trans); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nrhs); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, devIpiv); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(trans), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
+				PUT(device, devIpiv), PUT(device, B), PUT_INT(ldb), \
+				PUT(device, devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgetrs(cusolverDnSgetrs, float)
@@ -825,11 +700,7 @@ LIKE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnSgeqrf_bufferSize, float)
@@ -845,14 +716,8 @@ LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, TAU); \
-		library_put_device(&items, Workspace); \
-		library_put_int(&items, (uint32_t)Lwork); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, TAU), \
+				PUT(device, Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgeqrf(cusolverDnSgeqrf, float)
@@ -868,13 +733,8 @@ LIKE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)k); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
+				tau), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSorgqr_bufferSize(cusolverDnSorgqr_bufferSize, float)
@@ -890,15 +750,8 @@ LIKE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)k); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
+				tau), PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSorgqr(cusolverDnSorgqr, float)
@@ -914,17 +767,9 @@ LIKE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)side); \
-		library_put_int(&items, (uint32_t)trans); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)k); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, C); \
-		library_put_int(&items, (uint32_t)ldc); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(side), PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, \
+				A), PUT_INT(lda), PUT(device, tau), PUT(device, C), \
+				PUT_INT(ldc), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSormqr_bufferSize(cusolverDnSormqr_bufferSize, float)
@@ -940,19 +785,10 @@ LIKE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)side); \
-		library_put_int(&items, (uint32_t)trans); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)k); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, C); \
-		library_put_int(&items, (uint32_t)ldc); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(side), PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, \
+				A), PUT_INT(lda), PUT(device, tau), PUT(device, C), \
+				PUT_INT(ldc), PUT(device, work), PUT_INT(lwork), PUT(device, \
+				devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSormqr(cusolverDnSormqr, float)
@@ -968,10 +804,7 @@ LIKE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsytrf_bufferSize(cusolverDnSsytrf_bufferSize, float)
@@ -987,14 +820,8 @@ LIKE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, ipiv); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
+				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsytrf(cusolverDnSsytrf, float)
@@ -1011,17 +838,11 @@ LIKE_cusolverDnSsytrf(cusolverDnZsytrf, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_long(&items, (uint64_t)n); \
-		library_put_int(&items, (uint32_t)dataTypeA); \
-		library_put_device(&items, A); \
-		library_put_long(&items, (uint64_t)lda); \
-		library_put_device(&items, ipiv); \
-		library_put_int(&items, (uint32_t)computeType); \
-		library_out(&items, workspaceInBytesOnDevice, \
-				sizeof(*workspaceInBytesOnDevice)); \
-		library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost)); \
+		PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), \
+				PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, \
+				ipiv), PUT_INT(computeType), \
+				PUT_OUT(workspaceInBytesOnDevice), \
+				PUT_OUT(workspaceInBytesOnHost); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXsytrf_bufferSize)
@@ -1034,19 +855,11 @@ LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXsytrf_bufferSize)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_long(&items, (uint64_t)n); \
-		library_put_int(&items, (uint32_t)dataTypeA); \
-		library_put_device(&items, A); \
-		library_put_long(&items, (uint64_t)lda); \
-		library_put_device(&items, ipiv); \
-		library_put_int(&items, (uint32_t)computeType); \
-		library_put_device(&items, bufferOnDevice); \
-		library_put_long(&items, (uint64_t)workspaceInBytesOnDevice); \
-		(void)bufferOnHost; \
-		library_put_long(&items, (uint64_t)workspaceInBytesOnHost); \
-		library_put_device(&items, info); \
+		PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), \
+				PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, \
+				ipiv), PUT_INT(computeType), PUT(device, bufferOnDevice), \
+				PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost, \
+				PUT_LONG(workspaceInBytesOnHost), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnXsytrf(cusolverDnXsytrf)
@@ -1065,18 +878,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrs_bufferSize,
 		OP_cusolverDnXsytrs_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
+		PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B),
+		PUT_LONG(ldb), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1091,21 +896,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t handle, cublasF
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrs, OP_cusolverDnXsytrs,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
+		PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B),
+		PUT_LONG(ldb), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 12
@@ -1121,19 +915,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrs_bufferSize,
 		OP_cusolverDnXhetrs_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1149,22 +934,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrs, OP_cusolverDnXhetrs,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #endif
@@ -1177,12 +951,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, ipiv); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
+				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsytri_bufferSize(cusolverDnSsytri_bufferSize, float)
@@ -1198,14 +968,8 @@ LIKE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, ipiv); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
+				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsytri(cusolverDnSsytri, float)
@@ -1221,9 +985,7 @@ LIKE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_out(&items, Lwork, sizeof(*Lwork)); \
+		PUT_INT(m), PUT_INT(n), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgebrd_bufferSize(cusolverDnSgebrd_bufferSize)
@@ -1239,17 +1001,9 @@ LIKE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, D); \
-		library_put_device(&items, E); \
-		library_put_device(&items, TAUQ); \
-		library_put_device(&items, TAUP); \
-		library_put_device(&items, Work); \
-		library_put_int(&items, (uint32_t)Lwork); \
-		library_put_device(&items, devInfo); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, D), \
+				PUT(device, E), PUT(device, TAUQ), PUT(device, TAUP), \
+				PUT(device, Work), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgebrd(cusolverDnSgebrd, float, float)
@@ -1265,14 +1019,8 @@ LIKE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)side); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)k); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(side), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), \
+				PUT_INT(lda), PUT(device, tau), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSorgbr_bufferSize(cusolverDnSorgbr_bufferSize, float)
@@ -1288,16 +1036,9 @@ LIKE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)side); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)k); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(side), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), \
+				PUT_INT(lda), PUT(device, tau), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSorgbr(cusolverDnSorgbr, float)
@@ -1313,14 +1054,8 @@ LIKE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, d); \
-		library_put_device(&items, e); \
-		library_put_device(&items, tau); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, d), \
+				PUT(device, e), PUT(device, tau), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsytrd_bufferSize(cusolverDnSsytrd_bufferSize, float, float)
@@ -1336,16 +1071,9 @@ LIKE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, d
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, d); \
-		library_put_device(&items, e); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, d), \
+				PUT(device, e), PUT(device, tau), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsytrd(cusolverDnSsytrd, float, float)
@@ -1361,12 +1089,8 @@ LIKE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
+				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSorgtr_bufferSize(cusolverDnSorgtr_bufferSize, float)
@@ -1382,14 +1106,8 @@ LIKE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
+				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSorgtr(cusolverDnSorgtr, float)
@@ -1405,17 +1123,9 @@ LIKE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)side); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)trans); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, C); \
-		library_put_int(&items, (uint32_t)ldc); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(side), PUT_INT(uplo), PUT_INT(trans), PUT_INT(m), PUT_INT(n), \
+				PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT(device, \
+				C), PUT_INT(ldc), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSormtr_bufferSize(cusolverDnSormtr_bufferSize, float)
@@ -1431,19 +1141,10 @@ LIKE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)side); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)trans); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, tau); \
-		library_put_device(&items, C); \
-		library_put_int(&items, (uint32_t)ldc); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(side), PUT_INT(uplo), PUT_INT(trans), PUT_INT(m), PUT_INT(n), \
+				PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT(device, \
+				C), PUT_INT(ldc), PUT(device, work), PUT_INT(lwork), \
+				PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSormtr(cusolverDnSormtr, float)
@@ -1459,9 +1160,7 @@ LIKE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(m), PUT_INT(n), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvd_bufferSize(cusolverDnSgesvd_bufferSize)
@@ -1477,21 +1176,10 @@ LIKE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)jobu); \
-		library_put_int(&items, (uint32_t)jobvt); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, S); \
-		library_put_device(&items, U); \
-		library_put_int(&items, (uint32_t)ldu); \
-		library_put_device(&items, VT); \
-		library_put_int(&items, (uint32_t)ldvt); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, rwork); \
-		library_put_device(&items, info); \
+		PUT_INT(jobu), PUT_INT(jobvt), PUT_INT(m), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
+				PUT(device, VT), PUT_INT(ldvt), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, rwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvd(cusolverDnSgesvd, float, float)
@@ -1507,13 +1195,8 @@ LIKE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, W), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevd_bufferSize(cusolverDnSsyevd_bufferSize, float, float)
@@ -1529,15 +1212,9 @@ LIKE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, d
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
+				info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevd(cusolverDnSsyevd, float, float)
@@ -1556,19 +1233,10 @@ LIKE_cusolverDnSsyevd(cusolverDnZheevd, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_float(&items, vl); \
-		library_put_float(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out_maybe(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(float, vl), PUT(float, vu), PUT_INT(il), \
+				PUT_INT(iu), PUT_OUT_MAYBE(meig), PUT(device, W), \
+				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnSsyevdx_bufferSize, float)
@@ -1581,19 +1249,10 @@ LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnSsyevdx_bufferSize, float)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_double(&items, vl); \
-		library_put_double(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out_maybe(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(double, vl), PUT(double, vu), PUT_INT(il), \
+				PUT_INT(iu), PUT_OUT_MAYBE(meig), PUT(device, W), \
+				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnDsyevdx_bufferSize, double)
@@ -1608,21 +1267,10 @@ LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnZheevdx_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_float(&items, vl); \
-		library_put_float(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(float, vl), PUT(float, vu), PUT_INT(il), \
+				PUT_INT(iu), PUT_OUT(meig), PUT(device, W), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevdx(cusolverDnSsyevdx, float)
@@ -1635,21 +1283,10 @@ LIKE_cusolverDnSsyevdx(cusolverDnSsyevdx, float)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_double(&items, vl); \
-		library_put_double(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(double, vl), PUT(double, vu), PUT_INT(il), \
+				PUT_INT(iu), PUT_OUT(meig), PUT(device, W), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnDsyevdx(cusolverDnDsyevdx, double)
@@ -1664,22 +1301,10 @@ LIKE_cusolverDnDsyevdx(cusolverDnZheevdx, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_float(&items, vl); \
-		library_put_float(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out_maybe(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
+				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
+				PUT(float, vl), PUT(float, vu), PUT_INT(il), PUT_INT(iu), \
+				PUT_OUT_MAYBE(meig), PUT(device, W), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnSsygvdx_bufferSize, float)
@@ -1692,22 +1317,10 @@ LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnSsygvdx_bufferSize, float)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_double(&items, vl); \
-		library_put_double(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out_maybe(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
+				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
+				PUT(double, vl), PUT(double, vu), PUT_INT(il), PUT_INT(iu), \
+				PUT_OUT_MAYBE(meig), PUT(device, W), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnDsygvdx_bufferSize(cusolverDnDsygvdx_bufferSize, double)
@@ -1726,24 +1339,11 @@ LIKE_cusolverDnDsygvdx_bufferSize(cusolverDnZhegvdx_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
 				handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_float(&items, vl); \
-		library_put_float(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
+				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
+				PUT(float, vl), PUT(float, vu), PUT_INT(il), PUT_INT(iu), \
+				PUT_OUT(meig), PUT(device, W), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsygvdx(cusolverDnSsygvdx, float)
@@ -1756,24 +1356,11 @@ LIKE_cusolverDnSsygvdx(cusolverDnSsygvdx, float)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
 				handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)range); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_double(&items, vl); \
-		library_put_double(&items, vu); \
-		library_put_int(&items, (uint32_t)il); \
-		library_put_int(&items, (uint32_t)iu); \
-		library_out(&items, meig, sizeof(*meig)); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
+				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
+				PUT(double, vl), PUT(double, vu), PUT_INT(il), PUT_INT(iu), \
+				PUT_OUT(meig), PUT(device, W), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnDsygvdx(cusolverDnDsygvdx, double)
@@ -1788,16 +1375,9 @@ LIKE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
+				PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsygvd_bufferSize(cusolverDnSsygvd_bufferSize, float, float)
@@ -1813,18 +1393,9 @@ LIKE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, d
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
+				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsygvd(cusolverDnSsygvd, float, float)
@@ -1845,22 +1416,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvd_bufferSize,
 		OP_cusolverDnXsygvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, d_A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, d_B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, d_W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
+		PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
+		PUT(device, d_W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1877,25 +1437,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvd, OP_cusolverDnXsygvd,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, d_A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, d_B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, d_W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, d_info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
+		PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
+		PUT(device, d_W), PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -1912,26 +1459,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched_bufferSize(cusolverDn
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvStridedBatched_bufferSize,
 		OP_cusolverDnXsygvStridedBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_long(&items, (uint64_t)strideB);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_long(&items, (uint64_t)strideW);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_long(&items, (uint64_t)batchSize);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+		PUT_LONG(strideB), PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW),
+		PUT_INT(computeType), PUT_LONG(batchSize), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1948,29 +1481,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched(cusolverDnHandle_t ha
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvStridedBatched,
 		OP_cusolverDnXsygvStridedBatched, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_long(&items, (uint64_t)strideA);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_long(&items, (uint64_t)strideB);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_long(&items, (uint64_t)strideW);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_long(&items, (uint64_t)batchSize);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+		PUT_LONG(strideB), PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW),
+		PUT_INT(computeType), PUT_LONG(batchSize), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -1987,27 +1504,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx_bufferSize(cusolverDnHandle_t han
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvdx_bufferSize,
 		OP_cusolverDnXsygvdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, d_A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, d_B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_scalar(&items, vl, cusolver_number_bytes(dataTypeW));
-	library_put_scalar(&items, vu, cusolver_number_bytes(dataTypeW));
-	library_put_long(&items, (uint64_t)il);
-	library_put_long(&items, (uint64_t)iu);
-	library_out_maybe(&items, meig, sizeof(*meig));
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, d_W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
+		PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
+		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+		PUT_OUT_MAYBE(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2025,31 +1528,14 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvdx, OP_cusolverDnXsygvdx,
 		LIBRARY_CALL, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)itype);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, d_A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, d_B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_scalar(&items, vl, cusolver_number_bytes(dataTypeW));
-	library_put_scalar(&items, vu, cusolver_number_bytes(dataTypeW));
-	library_put_long(&items, (uint64_t)il);
-	library_put_long(&items, (uint64_t)iu);
-	library_out(&items, meig, sizeof(*meig));
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, d_W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, d_info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
+		PUT_INT(range), PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA),
+		PUT(device, d_A), PUT_LONG(lda), PUT_INT(dataTypeB), PUT(device, d_B),
+		PUT_LONG(ldb), PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+		PUT_OUT(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
 	return library_send(&items);
 }
 #endif
@@ -2072,8 +1558,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetResidual(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevjGetResidual,
 		OP_cusolverDnXsyevjGetResidual, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, info, CUSOLVER_ITEM_SYEVJ);
-	library_out(&items, residual, sizeof(*residual));
+	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(residual);
 	return library_send(&items);
 }
 
@@ -2085,8 +1570,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevjGetSweeps,
 		OP_cusolverDnXsyevjGetSweeps, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, info, CUSOLVER_ITEM_SYEVJ);
-	library_out(&items, executed_sweeps, sizeof(*executed_sweeps));
+	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(executed_sweeps);
 	return library_send(&items);
 }
 
@@ -2098,15 +1582,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
-		library_put_int(&items, (uint32_t)batchSize); \
+		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, W), PUT_OUT(lwork), PUT(descriptor, params, \
+				CUSOLVER_ITEM_SYEVJ), PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevjBatched_bufferSize(cusolverDnSsyevjBatched_bufferSize, float, float)
@@ -2124,17 +1602,10 @@ LIKE_cusolverDnSsyevjBatched_bufferSize(
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
-		library_put_int(&items, (uint32_t)batchSize); \
+		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
+				info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ), \
+				PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevjBatched(cusolverDnSsyevjBatched, float, float)
@@ -2150,14 +1621,9 @@ LIKE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, W), PUT_OUT(lwork), PUT(descriptor, params, \
+				CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevj_bufferSize(cusolverDnSsyevj_bufferSize, float, float)
@@ -2173,16 +1639,9 @@ LIKE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, d
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
+				info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsyevj(cusolverDnSsyevj, float, float)
@@ -2198,17 +1657,9 @@ LIKE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, W); \
-		library_out(&items, lwork, sizeof(*lwork)); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
+				PUT_OUT(lwork), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsygvj_bufferSize(cusolverDnSsygvj_bufferSize, float, float)
@@ -2224,19 +1675,10 @@ LIKE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, d
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)itype); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)uplo); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, W); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_SYEVJ); \
+		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
+				PUT(device, work), PUT_INT(lwork), PUT(device, info), \
+				PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSsygvj(cusolverDnSsygvj, float, float)
@@ -2264,8 +1706,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetResidual(cusolverDnHandle_t han
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdjGetResidual,
 		OP_cusolverDnXgesvdjGetResidual, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, info, CUSOLVER_ITEM_GESVDJ);
-	library_out(&items, residual, sizeof(*residual));
+	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(residual);
 	return library_send(&items);
 }
 
@@ -2277,8 +1718,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handl
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdjGetSweeps,
 		OP_cusolverDnXgesvdjGetSweeps, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, info, CUSOLVER_ITEM_GESVDJ);
-	library_out(&items, executed_sweeps, sizeof(*executed_sweeps));
+	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(executed_sweeps);
 	return library_send(&items);
 }
 
@@ -2290,19 +1730,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handl
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, S); \
-		library_put_device(&items, U); \
-		library_put_int(&items, (uint32_t)ldu); \
-		library_put_device(&items, V); \
-		library_put_int(&items, (uint32_t)ldv); \
-		library_out(&items, lwork, sizeof(*lwork)); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
-		library_put_int(&items, (uint32_t)batchSize); \
+		PUT_INT(jobz), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, S), PUT(device, U), PUT_INT(ldu), PUT(device, V), \
+				PUT_INT(ldv), PUT_OUT(lwork), PUT(descriptor, params, \
+				CUSOLVER_ITEM_GESVDJ), PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvdjBatched_bufferSize(cusolverDnSgesvdjBatched_bufferSize, float, float)
@@ -2320,21 +1751,11 @@ LIKE_cusolverDnSgesvdjBatched_bufferSize(
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, S); \
-		library_put_device(&items, U); \
-		library_put_int(&items, (uint32_t)ldu); \
-		library_put_device(&items, V); \
-		library_put_int(&items, (uint32_t)ldv); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
-		library_put_int(&items, (uint32_t)batchSize); \
+		PUT_INT(jobz), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
+				PUT(device, S), PUT(device, U), PUT_INT(ldu), PUT(device, V), \
+				PUT_INT(ldv), PUT(device, work), PUT_INT(lwork), PUT(device, \
+				info), PUT(descriptor, params, CUSOLVER_ITEM_GESVDJ), \
+				PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvdjBatched(cusolverDnSgesvdjBatched, float, float)
@@ -2350,19 +1771,10 @@ LIKE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)econ); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, S); \
-		library_put_device(&items, U); \
-		library_put_int(&items, (uint32_t)ldu); \
-		library_put_device(&items, V); \
-		library_put_int(&items, (uint32_t)ldv); \
-		library_out(&items, lwork, sizeof(*lwork)); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
+		PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
+				PUT(device, V), PUT_INT(ldv), PUT_OUT(lwork), PUT(descriptor, \
+				params, CUSOLVER_ITEM_GESVDJ); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnSgesvdj_bufferSize, float, float)
@@ -2378,21 +1790,11 @@ LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex,
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)econ); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, S); \
-		library_put_device(&items, U); \
-		library_put_int(&items, (uint32_t)ldu); \
-		library_put_device(&items, V); \
-		library_put_int(&items, (uint32_t)ldv); \
-		library_put_device(&items, work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, info); \
-		library_put_descriptor(&items, params, CUSOLVER_ITEM_GESVDJ); \
+		PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), PUT_INT(n), PUT(device, A), \
+				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
+				PUT(device, V), PUT_INT(ldv), PUT(device, work), \
+				PUT_INT(lwork), PUT(device, info), PUT(descriptor, params, \
+				CUSOLVER_ITEM_GESVDJ); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvdj(cusolverDnSgesvdj, float, float)
@@ -2408,23 +1810,11 @@ LIKE_cusolverDnSgesvdj(cusolverDnZgesvdj, cuDoubleComplex, double)
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)rank); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, d_A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_long(&items, (uint64_t)strideA); \
-		library_put_device(&items, d_S); \
-		library_put_long(&items, (uint64_t)strideS); \
-		library_put_device(&items, d_U); \
-		library_put_int(&items, (uint32_t)ldu); \
-		library_put_long(&items, (uint64_t)strideU); \
-		library_put_device(&items, d_V); \
-		library_put_int(&items, (uint32_t)ldv); \
-		library_put_long(&items, (uint64_t)strideV); \
-		library_out(&items, lwork, sizeof(*lwork)); \
-		library_put_int(&items, (uint32_t)batchSize); \
+		PUT_INT(jobz), PUT_INT(rank), PUT_INT(m), PUT_INT(n), PUT(device, d_A), \
+				PUT_INT(lda), PUT_LONG(strideA), PUT(device, d_S), \
+				PUT_LONG(strideS), PUT(device, d_U), PUT_INT(ldu), \
+				PUT_LONG(strideU), PUT(device, d_V), PUT_INT(ldv), \
+				PUT_LONG(strideV), PUT_OUT(lwork), PUT_INT(batchSize); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
@@ -2448,26 +1838,13 @@ LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
 \
 		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)jobz); \
-		library_put_int(&items, (uint32_t)rank); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, d_A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_long(&items, (uint64_t)strideA); \
-		library_put_device(&items, d_S); \
-		library_put_long(&items, (uint64_t)strideS); \
-		library_put_device(&items, d_U); \
-		library_put_int(&items, (uint32_t)ldu); \
-		library_put_long(&items, (uint64_t)strideU); \
-		library_put_device(&items, d_V); \
-		library_put_int(&items, (uint32_t)ldv); \
-		library_put_long(&items, (uint64_t)strideV); \
-		library_put_device(&items, d_work); \
-		library_put_int(&items, (uint32_t)lwork); \
-		library_put_device(&items, d_info); \
-		library_put_int(&items, (uint32_t)batchSize); \
-		library_require(&items, !h_R_nrmF); \
+		PUT_INT(jobz), PUT_INT(rank), PUT_INT(m), PUT_INT(n), PUT(device, d_A), \
+				PUT_INT(lda), PUT_LONG(strideA), PUT(device, d_S), \
+				PUT_LONG(strideS), PUT(device, d_U), PUT_INT(ldu), \
+				PUT_LONG(strideU), PUT(device, d_V), PUT_INT(ldv), \
+				PUT_LONG(strideV), PUT(device, d_work), PUT_INT(lwork), \
+				PUT(device, d_info), PUT_INT(batchSize), \
+				library_require(&items, !h_R_nrmF); \
 		return library_send(&items); \
 	}
 LIKE_cusolverDnSgesvdaStridedBatched(cusolverDnSgesvdaStridedBatched, float, float)
@@ -2492,15 +1869,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrf_bufferSize,
 		OP_cusolverDnXpotrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2515,18 +1886,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrf, OP_cusolverDnXpotrf,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2540,17 +1903,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrs, OP_cusolverDnXpotrs,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2565,17 +1920,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeqrf_bufferSize,
 		OP_cusolverDnXgeqrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeTau);
-	library_put_device(&items, tau);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+		PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2590,20 +1938,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeqrf, OP_cusolverDnXgeqrf,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeTau);
-	library_put_device(&items, tau);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+		PUT(device, tau), PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2617,15 +1956,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrf_bufferSize,
 		OP_cusolverDnXgetrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2640,19 +1973,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrf, OP_cusolverDnXgetrf,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+		PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2666,18 +1991,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrs, OP_cusolverDnXgetrs,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
+		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+		PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2692,18 +2009,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevd_bufferSize,
 		OP_cusolverDnXsyevd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2719,21 +2028,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevd, OP_cusolverDnXsyevd,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 12
@@ -2749,18 +2048,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXstedc_bufferSize,
 		OP_cusolverDnXstedc_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)compz);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeDE);
-	library_put_device(&items, D);
-	library_put_device(&items, E);
-	library_put_int(&items, (uint32_t)dataTypeZ);
-	library_put_device(&items, Z);
-	library_put_long(&items, (uint64_t)ldz);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
+		PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ),
+		PUT(device, Z), PUT_LONG(ldz), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2776,21 +2067,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXstedc, OP_cusolverDnXstedc,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)compz);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeDE);
-	library_put_device(&items, D);
-	library_put_device(&items, E);
-	library_put_int(&items, (uint32_t)dataTypeZ);
-	library_put_device(&items, Z);
-	library_put_long(&items, (uint64_t)ldz);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
+		PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ),
+		PUT(device, Z), PUT_LONG(ldz), PUT_INT(computeType),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #endif
@@ -2807,19 +2088,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched_bufferSize(cusolverDnHandle_
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevBatched_bufferSize,
 		OP_cusolverDnXsyevBatched_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
-	library_put_long(&items, (uint64_t)batchSize);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost),
+		PUT_LONG(batchSize);
 	return library_send(&items);
 }
 
@@ -2835,22 +2108,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevBatched,
 		OP_cusolverDnXsyevBatched, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
-	library_put_long(&items, (uint64_t)batchSize);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info),
+		PUT_LONG(batchSize);
 	return library_send(&items);
 }
 
@@ -2866,24 +2129,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t han
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevdx_bufferSize,
 		OP_cusolverDnXsyevdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_scalar(&items, vl, cusolver_number_bytes(dataTypeW));
-	library_put_scalar(&items, vu, cusolver_number_bytes(dataTypeW));
-	library_put_long(&items, (uint64_t)il);
-	library_put_long(&items, (uint64_t)iu);
-	library_out_maybe(&items, h_meig, sizeof(*h_meig));
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+		PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2900,27 +2151,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevdx, OP_cusolverDnXsyevdx,
 		LIBRARY_CALL, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_scalar(&items, vl, cusolver_number_bytes(dataTypeW));
-	library_put_scalar(&items, vu, cusolver_number_bytes(dataTypeW));
-	library_put_long(&items, (uint64_t)il);
-	library_put_long(&items, (uint64_t)iu);
-	library_out(&items, meig64, sizeof(*meig64));
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+		PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2937,24 +2174,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handl
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeev_bufferSize,
 		OP_cusolverDnXgeev_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobvl);
-	library_put_int(&items, (uint32_t)jobvr);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)dataTypeVL);
-	library_put_device(&items, VL);
-	library_put_long(&items, (uint64_t)ldvl);
-	library_put_int(&items, (uint32_t)dataTypeVR);
-	library_put_device(&items, VR);
-	library_put_long(&items, (uint64_t)ldvr);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL),
+		PUT_LONG(ldvl), PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr),
+		PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2971,27 +2196,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeev, OP_cusolverDnXgeev,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobvl);
-	library_put_int(&items, (uint32_t)jobvr);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)dataTypeVL);
-	library_put_device(&items, VL);
-	library_put_long(&items, (uint64_t)ldvl);
-	library_put_int(&items, (uint32_t)dataTypeVR);
-	library_put_device(&items, VR);
-	library_put_long(&items, (uint64_t)ldvr);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL),
+		PUT_LONG(ldvl), PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr),
+		PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3008,25 +2219,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvd_bufferSize,
 		OP_cusolverDnXgesvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeS);
-	library_put_device(&items, S);
-	library_put_int(&items, (uint32_t)dataTypeU);
-	library_put_device(&items, U);
-	library_put_long(&items, (uint64_t)ldu);
-	library_put_int(&items, (uint32_t)dataTypeVT);
-	library_put_device(&items, VT);
-	library_put_long(&items, (uint64_t)ldvt);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
+		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
+		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
+		PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -3043,28 +2241,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvd, OP_cusolverDnXgesvd,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeS);
-	library_put_device(&items, S);
-	library_put_int(&items, (uint32_t)dataTypeU);
-	library_put_device(&items, U);
-	library_put_long(&items, (uint64_t)ldu);
-	library_put_int(&items, (uint32_t)dataTypeVT);
-	library_put_device(&items, VT);
-	library_put_long(&items, (uint64_t)ldvt);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
+		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
+		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
+		PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3081,25 +2264,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t han
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdp_bufferSize,
 		OP_cusolverDnXgesvdp_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeS);
-	library_put_device(&items, S);
-	library_put_int(&items, (uint32_t)dataTypeU);
-	library_put_device(&items, U);
-	library_put_long(&items, (uint64_t)ldu);
-	library_put_int(&items, (uint32_t)dataTypeV);
-	library_put_device(&items, V);
-	library_put_long(&items, (uint64_t)ldv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
+		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
+		PUT_LONG(ldu), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
+		PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -3116,29 +2286,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdp, OP_cusolverDnXgesvdp,
 		LIBRARY_CALL, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)econ);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeS);
-	library_put_device(&items, S);
-	library_put_int(&items, (uint32_t)dataTypeU);
-	library_put_device(&items, U);
-	library_put_long(&items, (uint64_t)ldu);
-	library_put_int(&items, (uint32_t)dataTypeV);
-	library_put_device(&items, V);
-	library_put_long(&items, (uint64_t)ldv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, d_info);
-	library_out(&items, h_err_sigma, sizeof(*h_err_sigma));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
+		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
+		PUT_LONG(ldu), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
+		PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info), PUT_OUT(h_err_sigma);
 	return library_send(&items);
 }
 
@@ -3156,28 +2310,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr_bufferSize(cusolverDnHandle_t han
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdr_bufferSize,
 		OP_cusolverDnXgesvdr_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobv);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)k);
-	library_put_long(&items, (uint64_t)p);
-	library_put_long(&items, (uint64_t)niters);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeSrand);
-	library_put_device(&items, Srand);
-	library_put_int(&items, (uint32_t)dataTypeUrand);
-	library_put_device(&items, Urand);
-	library_put_long(&items, (uint64_t)ldUrand);
-	library_put_int(&items, (uint32_t)dataTypeVrand);
-	library_put_device(&items, Vrand);
-	library_put_long(&items, (uint64_t)ldVrand);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
+		PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
+		PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand),
+		PUT_LONG(ldUrand), PUT_INT(dataTypeVrand), PUT(device, Vrand),
+		PUT_LONG(ldVrand), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -3195,31 +2334,14 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdr, OP_cusolverDnXgesvdr,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobv);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)k);
-	library_put_long(&items, (uint64_t)p);
-	library_put_long(&items, (uint64_t)niters);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeSrand);
-	library_put_device(&items, Srand);
-	library_put_int(&items, (uint32_t)dataTypeUrand);
-	library_put_device(&items, Urand);
-	library_put_long(&items, (uint64_t)ldUrand);
-	library_put_int(&items, (uint32_t)dataTypeVrand);
-	library_put_device(&items, Vrand);
-	library_put_long(&items, (uint64_t)ldVrand);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, d_info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
+		PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
+		PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand),
+		PUT_LONG(ldUrand), PUT_INT(dataTypeVrand), PUT(device, Vrand),
+		PUT_LONG(ldVrand), PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -3235,22 +2357,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXlarft_bufferSize,
 		OP_cusolverDnXlarft_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)direct);
-	library_put_int(&items, (uint32_t)storev);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)k);
-	library_put_int(&items, (uint32_t)dataTypeV);
-	library_put_device(&items, V);
-	library_put_long(&items, (uint64_t)ldv);
-	library_put_int(&items, (uint32_t)dataTypeTau);
-	library_put_device(&items, tau);
-	library_put_int(&items, (uint32_t)dataTypeT);
-	library_put_device(&items, T);
-	library_put_long(&items, (uint64_t)ldt);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
+		PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
+		PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
+		PUT_LONG(ldt), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+		PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -3267,24 +2378,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXlarft, OP_cusolverDnXlarft,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)direct);
-	library_put_int(&items, (uint32_t)storev);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)k);
-	library_put_int(&items, (uint32_t)dataTypeV);
-	library_put_device(&items, V);
-	library_put_long(&items, (uint64_t)ldv);
-	library_put_int(&items, (uint32_t)dataTypeTau);
-	library_put_device(&items, tau);
-	library_put_int(&items, (uint32_t)dataTypeT);
-	library_put_device(&items, T);
-	library_put_long(&items, (uint64_t)ldt);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
+		PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
+		PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
+		PUT_LONG(ldt), PUT_INT(computeType), PUT(device, bufferOnDevice),
+		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+		PUT_LONG(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 12
@@ -3300,19 +2399,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpolar_bufferSize,
 		OP_cusolverDnXpolar_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)M);
-	library_put_long(&items, (uint64_t)N);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeH);
-	library_put_device(&items, H);
-	library_put_long(&items, (uint64_t)ldh);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytesOnDevice, sizeof(*workspaceInBytesOnDevice));
-	library_out(&items, workspaceInBytesOnHost, sizeof(*workspaceInBytesOnHost));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH),
+		PUT(device, H), PUT_LONG(ldh), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -3329,25 +2419,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpolar, OP_cusolverDnXpolar,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)M);
-	library_put_long(&items, (uint64_t)N);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeH);
-	library_put_device(&items, H);
-	library_put_long(&items, (uint64_t)ldh);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, bufferOnDevice);
-	library_put_long(&items, (uint64_t)workspaceInBytesOnDevice);
-	(void)bufferOnHost;
-	library_put_long(&items, (uint64_t)workspaceInBytesOnHost);
-	library_put_device(&items, d_res_nrm);
-	library_put_device(&items, d_A_nrmF);
-	library_put_device(&items, d_rcond);
-	library_put_device(&items, d_info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH),
+		PUT(device, H), PUT_LONG(ldh), PUT_INT(computeType),
+		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, d_res_nrm),
+		PUT(device, d_A_nrmF), PUT(device, d_rcond), PUT(device, d_info);
 	return library_send(&items);
 }
 #endif
@@ -3363,14 +2440,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrf_bufferSize(cusolverDnHandle_t handl
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrf_bufferSize,
 		OP_cusolverDnPotrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -3384,16 +2456,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrf(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrf, OP_cusolverDnPotrf,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, pBuffer);
-	library_put_long(&items, (uint64_t)workspaceInBytes);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+		PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3407,17 +2472,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrs(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrs, OP_cusolverDnPotrs,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
+		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3431,16 +2488,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnGeqrf_bufferSize(cusolverDnHandle_t handl
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGeqrf_bufferSize,
 		OP_cusolverDnGeqrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeTau);
-	library_put_device(&items, tau);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+		PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -3454,18 +2504,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnGeqrf(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGeqrf, OP_cusolverDnGeqrf,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeTau);
-	library_put_device(&items, tau);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, pBuffer);
-	library_put_long(&items, (uint64_t)workspaceInBytes);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+		PUT(device, tau), PUT_INT(computeType), PUT(device, pBuffer),
+		PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3478,14 +2520,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrf_bufferSize(cusolverDnHandle_t handl
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrf_bufferSize,
 		OP_cusolverDnGetrf_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -3499,17 +2536,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrf(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrf, OP_cusolverDnGetrf,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, pBuffer);
-	library_put_long(&items, (uint64_t)workspaceInBytes);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
+		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+		PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
+		PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3523,18 +2553,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrs(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrs, OP_cusolverDnGetrs,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)trans);
-	library_put_long(&items, (uint64_t)n);
-	library_put_long(&items, (uint64_t)nrhs);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_device(&items, ipiv);
-	library_put_int(&items, (uint32_t)dataTypeB);
-	library_put_device(&items, B);
-	library_put_long(&items, (uint64_t)ldb);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
+		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+		PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3549,17 +2571,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevd_bufferSize(cusolverDnHandle_t handl
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevd_bufferSize,
 		OP_cusolverDnSyevd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -3574,19 +2589,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevd(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevd, OP_cusolverDnSyevd,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, pBuffer);
-	library_put_long(&items, (uint64_t)workspaceInBytes);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
+		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType), PUT(device, pBuffer),
+		PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3602,23 +2608,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevdx_bufferSize(cusolverDnHandle_t hand
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevdx_bufferSize,
 		OP_cusolverDnSyevdx_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_scalar(&items, vl, cusolver_number_bytes(dataTypeW));
-	library_put_scalar(&items, vu, cusolver_number_bytes(dataTypeW));
-	library_put_long(&items, (uint64_t)il);
-	library_put_long(&items, (uint64_t)iu);
-	library_out_maybe(&items, h_meig, sizeof(*h_meig));
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+		PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -3634,25 +2629,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevdx(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevdx, OP_cusolverDnSyevdx,
 		LIBRARY_CALL, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobz);
-	library_put_int(&items, (uint32_t)range);
-	library_put_int(&items, (uint32_t)uplo);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_scalar(&items, vl, cusolver_number_bytes(dataTypeW));
-	library_put_scalar(&items, vu, cusolver_number_bytes(dataTypeW));
-	library_put_long(&items, (uint64_t)il);
-	library_put_long(&items, (uint64_t)iu);
-	library_out(&items, meig64, sizeof(*meig64));
-	library_put_int(&items, (uint32_t)dataTypeW);
-	library_put_device(&items, W);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, pBuffer);
-	library_put_long(&items, (uint64_t)workspaceInBytes);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
+		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+		PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+		PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -3668,24 +2650,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd_bufferSize(cusolverDnHandle_t handl
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGesvd_bufferSize,
 		OP_cusolverDnGesvd_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeS);
-	library_put_device(&items, S);
-	library_put_int(&items, (uint32_t)dataTypeU);
-	library_put_device(&items, U);
-	library_put_long(&items, (uint64_t)ldu);
-	library_put_int(&items, (uint32_t)dataTypeVT);
-	library_put_device(&items, VT);
-	library_put_long(&items, (uint64_t)ldvt);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes));
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
+		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
+		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
+		PUT_INT(computeType), PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -3701,26 +2670,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle,
 
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGesvd, OP_cusolverDnGesvd,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, params, CUSOLVER_ITEM_PARAMS);
-	library_put_int(&items, (uint32_t)jobu);
-	library_put_int(&items, (uint32_t)jobvt);
-	library_put_long(&items, (uint64_t)m);
-	library_put_long(&items, (uint64_t)n);
-	library_put_int(&items, (uint32_t)dataTypeA);
-	library_put_device(&items, A);
-	library_put_long(&items, (uint64_t)lda);
-	library_put_int(&items, (uint32_t)dataTypeS);
-	library_put_device(&items, S);
-	library_put_int(&items, (uint32_t)dataTypeU);
-	library_put_device(&items, U);
-	library_put_long(&items, (uint64_t)ldu);
-	library_put_int(&items, (uint32_t)dataTypeVT);
-	library_put_device(&items, VT);
-	library_put_long(&items, (uint64_t)ldvt);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, pBuffer);
-	library_put_long(&items, (uint64_t)workspaceInBytes);
-	library_put_device(&items, info);
+	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
+		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
+		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
+		PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
+		PUT(device, info);
 	return library_send(&items);
 }
 #endif
@@ -3797,17 +2752,10 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrlsvluHost, hand_cusolverSpZcsrlsvl
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrVal); \
-		library_put_device(&items, csrRowPtr); \
-		library_put_device(&items, csrColInd); \
-		library_put_device(&items, b); \
-		library_put_float(&items, tol); \
-		library_put_int(&items, (uint32_t)reorder); \
-		library_put_device(&items, x); \
-		library_out(&items, singularity, sizeof(*singularity)); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
+				PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, \
+				csrColInd), PUT(device, b), PUT(float, tol), PUT_INT(reorder), \
+				PUT(device, x), PUT_OUT(singularity); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float)
@@ -3820,17 +2768,10 @@ LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrVal); \
-		library_put_device(&items, csrRowPtr); \
-		library_put_device(&items, csrColInd); \
-		library_put_device(&items, b); \
-		library_put_double(&items, tol); \
-		library_put_int(&items, (uint32_t)reorder); \
-		library_put_device(&items, x); \
-		library_out(&items, singularity, sizeof(*singularity)); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
+				PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, \
+				csrColInd), PUT(device, b), PUT(double, tol), \
+				PUT_INT(reorder), PUT(device, x), PUT_OUT(singularity); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpDcsrlsvqr(cusolverSpDcsrlsvqr, double)
@@ -3914,18 +2855,10 @@ STUB_EXPORT cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int
 
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsreigvsi,
 		OP_cusolverSpScsreigvsi, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
-	library_put_device(&items, csrValA);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_put_float(&items, mu0);
-	library_put_device(&items, x0);
-	library_put_int(&items, (uint32_t)maxite);
-	library_put_float(&items, eps);
-	library_put_device(&items, mu);
-	library_put_device(&items, x);
+	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
+		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+		PUT(float, mu0), PUT(device, x0), PUT_INT(maxite), PUT(float, eps),
+		PUT(device, mu), PUT(device, x);
 	return library_send(&items);
 }
 
@@ -3939,18 +2872,10 @@ STUB_EXPORT cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int
 
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsreigvsi,
 		OP_cusolverSpDcsreigvsi, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
-	library_put_device(&items, csrValA);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_put_double(&items, mu0);
-	library_put_device(&items, x0);
-	library_put_int(&items, (uint32_t)maxite);
-	library_put_double(&items, eps);
-	library_put_device(&items, mu);
-	library_put_device(&items, x);
+	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
+		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+		PUT(double, mu0), PUT(device, x0), PUT_INT(maxite), PUT(double, eps),
+		PUT(device, mu), PUT(device, x);
 	return library_send(&items);
 }
 STUB(library, cusolverStatus_t, cusolverSpCcsreigvsi, hand_cusolverSpCcsreigvsi,
@@ -4041,13 +2966,9 @@ STUB_EXPORT cusolverStatus_t cusolverSpDestroyCsrqrInfo(csrqrInfo_t info)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrRowPtrA); \
-		library_put_device(&items, csrColIndA); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSOLVER_ITEM_MATRIX), PUT(device, csrRowPtrA), PUT(device, \
+				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_QR); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysisBatched)
@@ -4060,17 +2981,11 @@ LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysisBatched)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrVal); \
-		library_put_device(&items, csrRowPtr); \
-		library_put_device(&items, csrColInd); \
-		library_put_int(&items, (uint32_t)batchSize); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
-		library_out(&items, internalDataInBytes, sizeof(*internalDataInBytes)); \
-		library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes)); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
+				CUSOLVER_ITEM_MATRIX), PUT(device, csrVal), PUT(device, \
+				csrRowPtr), PUT(device, csrColInd), PUT_INT(batchSize), \
+				PUT(descriptor, info, CUSOLVER_ITEM_QR), \
+				PUT_OUT(internalDataInBytes), PUT_OUT(workspaceInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpScsrqrBufferInfoBatched, float)
@@ -4086,18 +3001,11 @@ LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, cuDoub
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrValA); \
-		library_put_device(&items, csrRowPtrA); \
-		library_put_device(&items, csrColIndA); \
-		library_put_device(&items, b); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)batchSize); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
+				CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), PUT(device, \
+				csrRowPtrA), PUT(device, csrColIndA), PUT(device, b), \
+				PUT(device, x), PUT_INT(batchSize), PUT(descriptor, info, \
+				CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float)
@@ -4203,16 +3111,11 @@ LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysis)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrValA); \
-		library_put_device(&items, csrRowPtrA); \
-		library_put_device(&items, csrColIndA); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
-		library_out(&items, internalDataInBytes, sizeof(*internalDataInBytes)); \
-		library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes)); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), PUT(device, \
+				csrRowPtrA), PUT(device, csrColIndA), PUT(descriptor, info, \
+				CUSOLVER_ITEM_QR), PUT_OUT(internalDataInBytes), \
+				PUT_OUT(workspaceInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrqrBufferInfo(cusolverSpScsrqrBufferInfo, float)
@@ -4229,15 +3132,9 @@ STUB_EXPORT cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, in
 
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsrqrSetup,
 		OP_cusolverSpScsrqrSetup, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
-	library_put_device(&items, csrValA);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_put_float(&items, mu);
-	library_put_descriptor(&items, info, CUSOLVER_ITEM_QR);
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
+		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+		PUT(float, mu), PUT(descriptor, info, CUSOLVER_ITEM_QR);
 	return library_send(&items);
 }
 
@@ -4250,15 +3147,9 @@ STUB_EXPORT cusolverStatus_t cusolverSpDcsrqrSetup(cusolverSpHandle_t handle, in
 
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsrqrSetup,
 		OP_cusolverSpDcsrqrSetup, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
-	library_put_device(&items, csrValA);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_put_double(&items, mu);
-	library_put_descriptor(&items, info, CUSOLVER_ITEM_QR);
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
+		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+		PUT(double, mu), PUT(descriptor, info, CUSOLVER_ITEM_QR);
 	return library_send(&items);
 }
 STUB(library, cusolverStatus_t, cusolverSpCcsrqrSetup, hand_cusolverSpCcsrqrSetup,
@@ -4280,13 +3171,8 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrqrSetup, hand_cusolverSpZcsrqrSetu
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_device(&items, b); \
-		library_put_device(&items, x); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(device, b), PUT(device, x), \
+				PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrqrFactor(cusolverSpScsrqrFactor, float)
@@ -4303,9 +3189,7 @@ LIKE_cusolverSpScsrqrFactor(cusolverSpZcsrqrFactor, cuDoubleComplex)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
-		library_put_float(&items, tol); \
-		library_out(&items, position, sizeof(*position)); \
+		PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(float, tol), PUT_OUT(position); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrqrZeroPivot(cusolverSpScsrqrZeroPivot)
@@ -4319,9 +3203,7 @@ LIKE_cusolverSpScsrqrZeroPivot(cusolverSpScsrqrZeroPivot)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
-		library_put_double(&items, tol); \
-		library_out(&items, position, sizeof(*position)); \
+		PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(double, tol), PUT_OUT(position); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpDcsrqrZeroPivot)
@@ -4336,12 +3218,8 @@ LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpZcsrqrZeroPivot)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, b); \
-		library_put_device(&items, x); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_QR); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT(device, b), PUT(device, x), PUT(descriptor, info, \
+				CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrqrSolve(cusolverSpScsrqrSolve, float)
@@ -4460,12 +3338,9 @@ STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handl
 
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpXcsrcholAnalysis,
 		OP_cusolverSpXcsrcholAnalysis, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY);
+	PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
+		PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY);
 	return library_send(&items);
 }
 
@@ -4477,15 +3352,10 @@ STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handl
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrValA); \
-		library_put_device(&items, csrRowPtrA); \
-		library_put_device(&items, csrColIndA); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
-		library_out(&items, internalDataInBytes, sizeof(*internalDataInBytes)); \
-		library_out(&items, workspaceInBytes, sizeof(*workspaceInBytes)); \
+		PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
+				PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
+				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), \
+				PUT_OUT(internalDataInBytes), PUT_OUT(workspaceInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrcholBufferInfo(cusolverSpScsrcholBufferInfo, float)
@@ -4501,14 +3371,10 @@ LIKE_cusolverSpScsrcholBufferInfo(cusolverSpZcsrcholBufferInfo, cuDoubleComplex)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_descriptor(&items, descrA, CUSOLVER_ITEM_MATRIX); \
-		library_put_device(&items, csrValA); \
-		library_put_device(&items, csrRowPtrA); \
-		library_put_device(&items, csrColIndA); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
+				PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
+				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrcholFactor(cusolverSpScsrcholFactor, float)
@@ -4525,9 +3391,8 @@ LIKE_cusolverSpScsrcholFactor(cusolverSpZcsrcholFactor, cuDoubleComplex)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
-		library_put_float(&items, tol); \
-		library_out(&items, position, sizeof(*position)); \
+		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(float, tol), \
+				PUT_OUT(position); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrcholZeroPivot(cusolverSpScsrcholZeroPivot)
@@ -4541,9 +3406,8 @@ LIKE_cusolverSpScsrcholZeroPivot(cusolverSpScsrcholZeroPivot)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_CALL, handle); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
-		library_put_double(&items, tol); \
-		library_out(&items, position, sizeof(*position)); \
+		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(double, tol), \
+				PUT_OUT(position); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpDcsrcholZeroPivot)
@@ -4558,11 +3422,8 @@ LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpZcsrcholZeroPivot)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, b); \
-		library_put_device(&items, x); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(n), PUT(device, b), PUT(device, x), PUT(descriptor, info, \
+				CUSOLVER_ITEM_CHOLESKY), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrcholSolve(cusolverSpScsrcholSolve, float)
@@ -4578,8 +3439,7 @@ LIKE_cusolverSpScsrcholSolve(cusolverSpZcsrcholSolve, cuDoubleComplex)
 \
 		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_descriptor(&items, info, CUSOLVER_ITEM_CHOLESKY); \
-		library_put_device(&items, diag); \
+		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(device, diag); \
 		return library_send(&items); \
 	}
 LIKE_cusolverSpScsrcholDiag(cusolverSpScsrcholDiag, float)
@@ -4620,8 +3480,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetMatrixFormat(cusolverRfHandle_t handle
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetMatrixFormat,
 		OP_cusolverRfGetMatrixFormat, LIBRARY_CALL, handle);
-	library_out(&items, format, sizeof(*format));
-	library_out(&items, diag, sizeof(*diag));
+	PUT_OUT(format), PUT_OUT(diag);
 	return library_send(&items);
 }
 
@@ -4633,8 +3492,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSetMatrixFormat(cusolverRfHandle_t handle
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetMatrixFormat,
 		OP_cusolverRfSetMatrixFormat, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)format);
-	library_put_int(&items, (uint32_t)diag);
+	PUT_INT(format), PUT_INT(diag);
 	return library_send(&items);
 }
 
@@ -4646,8 +3504,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSetNumericProperties(cusolverRfHandle_t h
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetNumericProperties,
 		OP_cusolverRfSetNumericProperties, LIBRARY_LEARNED, handle);
-	library_put_double(&items, zero);
-	library_put_double(&items, boost);
+	PUT(double, zero), PUT(double, boost);
 	return library_send(&items);
 }
 
@@ -4659,8 +3516,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetNumericProperties(cusolverRfHandle_t h
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetNumericProperties,
 		OP_cusolverRfGetNumericProperties, LIBRARY_CALL, handle);
-	library_out(&items, zero, sizeof(*zero));
-	library_out(&items, boost, sizeof(*boost));
+	PUT_OUT(zero), PUT_OUT(boost);
 	return library_send(&items);
 }
 
@@ -4672,7 +3528,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetNumericBoostReport(cusolverRfHandle_t 
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetNumericBoostReport,
 		OP_cusolverRfGetNumericBoostReport, LIBRARY_CALL, handle);
-	library_out(&items, report, sizeof(*report));
+	PUT_OUT(report);
 	return library_send(&items);
 }
 
@@ -4684,8 +3540,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSetAlgs(cusolverRfHandle_t handle,
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetAlgs,
 		OP_cusolverRfSetAlgs, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)factAlg);
-	library_put_int(&items, (uint32_t)solveAlg);
+	PUT_INT(factAlg), PUT_INT(solveAlg);
 	return library_send(&items);
 }
 
@@ -4697,8 +3552,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetAlgs(cusolverRfHandle_t handle,
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetAlgs,
 		OP_cusolverRfGetAlgs, LIBRARY_CALL, handle);
-	library_out(&items, factAlg, sizeof(*factAlg));
-	library_out(&items, solveAlg, sizeof(*solveAlg));
+	PUT_OUT(factAlg), PUT_OUT(solveAlg);
 	return library_send(&items);
 }
 
@@ -4710,7 +3564,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetResetValuesFastMode(cusolverRfHandle_t
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetResetValuesFastMode,
 		OP_cusolverRfGetResetValuesFastMode, LIBRARY_CALL, handle);
-	library_out(&items, fastMode, sizeof(*fastMode));
+	PUT_OUT(fastMode);
 	return library_send(&items);
 }
 
@@ -4722,7 +3576,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSetResetValuesFastMode(cusolverRfHandle_t
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetResetValuesFastMode,
 		OP_cusolverRfSetResetValuesFastMode, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)fastMode);
+	PUT_INT(fastMode);
 	return library_send(&items);
 }
 STUB(library, cusolverStatus_t, cusolverRfSetupHost, hand_cusolverRfSetupHost, (int n, int nnzA,
@@ -4746,13 +3600,8 @@ STUB_EXPORT cusolverStatus_t cusolverRfResetValues(int n, int nnzA, int *csrRowP
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfResetValues,
 		OP_cusolverRfResetValues, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_put_device(&items, csrValA);
-	library_put_device(&items, P);
-	library_put_device(&items, Q);
+	PUT_INT(n), PUT_INT(nnzA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+		PUT(device, csrValA), PUT(device, P), PUT(device, Q);
 	return library_send(&items);
 }
 
@@ -4785,498 +3634,275 @@ STUB_EXPORT cusolverStatus_t cusolverRfSolve(cusolverRfHandle_t handle, int *P, 
 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSolve, OP_cusolverRfSolve,
 		LIBRARY_LEARNED, handle);
-	library_put_device(&items, P);
-	library_put_device(&items, Q);
-	library_put_int(&items, (uint32_t)nrhs);
-	library_put_device(&items, Temp);
-	library_put_int(&items, (uint32_t)ldt);
-	library_put_device(&items, XF);
-	library_put_int(&items, (uint32_t)ldxf);
+	PUT(device, P), PUT(device, Q), PUT_INT(nrhs), PUT(device, Temp), PUT_INT(ldt),
+		PUT(device, XF), PUT_INT(ldxf);
 	return library_send(&items);
 }
 
+#define NO(name) REFUSED(cusolver, cusolverStatus_t, name)
 #define cusolver_refused(call, name, why) front_refused(&cusolver_front, call, name, why)
 
 #define WHY "emulation of wide floats is not served: the default mode computes in the " \
 	"precision that is asked for"
 #if VCUDA_ABI == 12
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSetEmulationStrategy)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnGetEmulationStrategy)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSetFixedPointEmulationMantissaControl)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnGetFixedPointEmulationMantissaControl)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSetFixedPointEmulationMaxMantissaBitCount)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnGetFixedPointEmulationMaxMantissaBitCount)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSetFixedPointEmulationMantissaBitOffset)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnGetFixedPointEmulationMantissaBitOffset)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSetEmulationSpecialValuesSupport)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnGetEmulationSpecialValuesSupport)
+NO(cusolverDnSetEmulationStrategy) NO(cusolverDnGetEmulationStrategy)
+NO(cusolverDnSetFixedPointEmulationMantissaControl)
+NO(cusolverDnGetFixedPointEmulationMantissaControl)
+NO(cusolverDnSetFixedPointEmulationMaxMantissaBitCount)
+NO(cusolverDnGetFixedPointEmulationMaxMantissaBitCount)
+NO(cusolverDnSetFixedPointEmulationMantissaBitOffset)
+NO(cusolverDnGetFixedPointEmulationMantissaBitOffset)
+NO(cusolverDnSetEmulationSpecialValuesSupport) NO(cusolverDnGetEmulationSpecialValuesSupport)
 #endif
 #undef WHY
 
 #define WHY "the history is memory of the library's own: cusolverDnIRSInfosGetNiters says" \
 	" how many turns there were"
-REFUSED(cusolver, cusolverStatus_t, cusolverDnIRSInfosGetResidualHistory)
+NO(cusolverDnIRSInfosGetResidualHistory)
 #undef WHY
 
 #define WHY "no header of cuSOLVER declares it"
-REFUSED(cusolver, cusolverStatus_t, cublasCbatchAccGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasCbatchAccGemm_BufferSize)
-REFUSED(cusolver, cusolverStatus_t, cublasCbatchGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasCbatchTrsm)
-REFUSED(cusolver, cusolverStatus_t, cublasDbatchAccGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasDbatchAccGemm_BufferSize)
-REFUSED(cusolver, cusolverStatus_t, cublasDbatchGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasDbatchTrsm)
-REFUSED(cusolver, cusolverStatus_t, cublasSbatchAccGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasSbatchAccGemm_BufferSize)
-REFUSED(cusolver, cusolverStatus_t, cublasSbatchGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasSbatchTrsm)
-REFUSED(cusolver, cusolverStatus_t, cublasZbatchAccGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasZbatchAccGemm_BufferSize)
-REFUSED(cusolver, cusolverStatus_t, cublasZbatchGemm)
-REFUSED(cusolver, cusolverStatus_t, cublasZbatchTrsm)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCaxpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCeyeBatch)
+NO(cublasCbatchAccGemm) NO(cublasCbatchAccGemm_BufferSize) NO(cublasCbatchGemm)
+NO(cublasCbatchTrsm) NO(cublasDbatchAccGemm) NO(cublasDbatchAccGemm_BufferSize)
+NO(cublasDbatchGemm) NO(cublasDbatchTrsm) NO(cublasSbatchAccGemm)
+NO(cublasSbatchAccGemm_BufferSize) NO(cublasSbatchGemm) NO(cublasSbatchTrsm)
+NO(cublasZbatchAccGemm) NO(cublasZbatchAccGemm_BufferSize) NO(cublasZbatchGemm)
+NO(cublasZbatchTrsm) NO(cusolverDnCaxpyHost) NO(cusolverDnCeyeBatch)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgehrd)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgehrd_bufferSize)
+NO(cusolverDnCgehrd) NO(cusolverDnCgehrd_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgelqfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgemmHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgeqlfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgeqrfHost)
+NO(cusolverDnCgelqfHost) NO(cusolverDnCgemmHost) NO(cusolverDnCgeqlfHost)
+NO(cusolverDnCgeqrfHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgeqrf_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgeqrf_ApI_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgercond)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCgercond_bufferSize)
+NO(cusolverDnCgeqrf_ApI) NO(cusolverDnCgeqrf_ApI_bufferSize) NO(cusolverDnCgercond)
+NO(cusolverDnCgercond_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChegst)
+NO(cusolverDnChegst)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChegst2)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChegst2_bufferSize)
+NO(cusolverDnChegst2) NO(cusolverDnChegst2_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChegst_bufferSize)
+NO(cusolverDnChegst_bufferSize)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChemv)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChemv_bufferSize)
+NO(cusolverDnChemv) NO(cusolverDnChemv_bufferSize)
 #endif
 #if VCUDA_ABI == 12
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChetrf)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnChetrf_bufferSize)
+NO(cusolverDnChetrf) NO(cusolverDnChetrf_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClacpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClange)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClangeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClange_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClanheHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClantrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClarfgHost)
+NO(cusolverDnClacpyHost) NO(cusolverDnClange) NO(cusolverDnClangeHost)
+NO(cusolverDnClange_bufferSize) NO(cusolverDnClanheHost) NO(cusolverDnClantrHost)
+NO(cusolverDnClarfgHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClarft)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClarft_bufferSize)
+NO(cusolverDnClarft) NO(cusolverDnClarft_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClarnvHost)
+NO(cusolverDnClarnvHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClascl)
+NO(cusolverDnClascl)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClasetHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnClauumHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCnrm2Host)
+NO(cusolverDnClasetHost) NO(cusolverDnClauumHost) NO(cusolverDnCnrm2Host)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCpolar)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCpolar_bufferSize)
+NO(cusolverDnCpolar) NO(cusolverDnCpolar_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCpotrfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCpotriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCpotrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCsscalHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCsytriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCsytrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCtrtriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCungbrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCunghrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCunglqHost)
+NO(cusolverDnCpotrfHost) NO(cusolverDnCpotriHost) NO(cusolverDnCpotrsHost)
+NO(cusolverDnCsscalHost) NO(cusolverDnCsytriHost) NO(cusolverDnCsytrsHost)
+NO(cusolverDnCtrtriHost) NO(cusolverDnCungbrHost) NO(cusolverDnCunghrHost)
+NO(cusolverDnCunglqHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCungqr_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCungqr_ApI_bufferSize)
+NO(cusolverDnCungqr_ApI) NO(cusolverDnCungqr_ApI_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCungtrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCunmqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnCunmtrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDaxpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDeyeBatch)
+NO(cusolverDnCungtrHost) NO(cusolverDnCunmqrHost) NO(cusolverDnCunmtrHost)
+NO(cusolverDnDaxpyHost) NO(cusolverDnDeyeBatch)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgehrd)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgehrd_bufferSize)
+NO(cusolverDnDgehrd) NO(cusolverDnDgehrd_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgelqfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgemmHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgeqlfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgeqrfHost)
+NO(cusolverDnDgelqfHost) NO(cusolverDnDgemmHost) NO(cusolverDnDgeqlfHost)
+NO(cusolverDnDgeqrfHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgeqrf_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgeqrf_ApI_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgercond)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDgercond_bufferSize)
+NO(cusolverDnDgeqrf_ApI) NO(cusolverDnDgeqrf_ApI_bufferSize) NO(cusolverDnDgercond)
+NO(cusolverDnDgercond_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlacpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlamchHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlange)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlangeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlange_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlansyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlantrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlarfgHost)
+NO(cusolverDnDlacpyHost) NO(cusolverDnDlamchHost) NO(cusolverDnDlange) NO(cusolverDnDlangeHost)
+NO(cusolverDnDlange_bufferSize) NO(cusolverDnDlansyHost) NO(cusolverDnDlantrHost)
+NO(cusolverDnDlarfgHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlarft)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlarft_bufferSize)
+NO(cusolverDnDlarft) NO(cusolverDnDlarft_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlarnvHost)
+NO(cusolverDnDlarnvHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlascl)
+NO(cusolverDnDlascl)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlasetHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDlauumHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDnrm2Host)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDorgbrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDorghrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDorglqHost)
+NO(cusolverDnDlasetHost) NO(cusolverDnDlauumHost) NO(cusolverDnDnrm2Host)
+NO(cusolverDnDorgbrHost) NO(cusolverDnDorghrHost) NO(cusolverDnDorglqHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDorgqr_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDorgqr_ApI_bufferSize)
+NO(cusolverDnDorgqr_ApI) NO(cusolverDnDorgqr_ApI_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDorgtrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDormqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDormtrHost)
+NO(cusolverDnDorgtrHost) NO(cusolverDnDormqrHost) NO(cusolverDnDormtrHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDpolar)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDpolar_bufferSize)
+NO(cusolverDnDpolar) NO(cusolverDnDpolar_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDpotrfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDpotriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDpotrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDscalHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsteqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsterfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsygst)
+NO(cusolverDnDpotrfHost) NO(cusolverDnDpotriHost) NO(cusolverDnDpotrsHost)
+NO(cusolverDnDscalHost) NO(cusolverDnDsteqrHost) NO(cusolverDnDsterfHost) NO(cusolverDnDsygst)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsygst2)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsygst2_bufferSize)
+NO(cusolverDnDsygst2) NO(cusolverDnDsygst2_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsygst_bufferSize)
+NO(cusolverDnDsygst_bufferSize)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsymv)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsymv_bufferSize)
+NO(cusolverDnDsymv) NO(cusolverDnDsymv_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsytriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDsytrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnDtrtriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSaxpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSeyeBatch)
+NO(cusolverDnDsytriHost) NO(cusolverDnDsytrsHost) NO(cusolverDnDtrtriHost)
+NO(cusolverDnSaxpyHost) NO(cusolverDnSeyeBatch)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgehrd)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgehrd_bufferSize)
+NO(cusolverDnSgehrd) NO(cusolverDnSgehrd_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgelqfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgemmHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgeqlfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgeqrfHost)
+NO(cusolverDnSgelqfHost) NO(cusolverDnSgemmHost) NO(cusolverDnSgeqlfHost)
+NO(cusolverDnSgeqrfHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgeqrf_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgeqrf_ApI_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgercond)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSgercond_bufferSize)
+NO(cusolverDnSgeqrf_ApI) NO(cusolverDnSgeqrf_ApI_bufferSize) NO(cusolverDnSgercond)
+NO(cusolverDnSgercond_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlacpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlamchHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlange)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlangeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlange_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlansyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlantrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlarfgHost)
+NO(cusolverDnSlacpyHost) NO(cusolverDnSlamchHost) NO(cusolverDnSlange) NO(cusolverDnSlangeHost)
+NO(cusolverDnSlange_bufferSize) NO(cusolverDnSlansyHost) NO(cusolverDnSlantrHost)
+NO(cusolverDnSlarfgHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlarft)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlarft_bufferSize)
+NO(cusolverDnSlarft) NO(cusolverDnSlarft_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlarnvHost)
+NO(cusolverDnSlarnvHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlascl)
+NO(cusolverDnSlascl)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlasetHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSlauumHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSnrm2Host)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSorgbrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSorghrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSorglqHost)
+NO(cusolverDnSlasetHost) NO(cusolverDnSlauumHost) NO(cusolverDnSnrm2Host)
+NO(cusolverDnSorgbrHost) NO(cusolverDnSorghrHost) NO(cusolverDnSorglqHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSorgqr_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSorgqr_ApI_bufferSize)
+NO(cusolverDnSorgqr_ApI) NO(cusolverDnSorgqr_ApI_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSorgtrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSormqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSormtrHost)
+NO(cusolverDnSorgtrHost) NO(cusolverDnSormqrHost) NO(cusolverDnSormtrHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSpolar)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSpolar_bufferSize)
+NO(cusolverDnSpolar) NO(cusolverDnSpolar_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSpotrfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSpotriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSpotrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSscalHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsteqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsterfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsygst)
+NO(cusolverDnSpotrfHost) NO(cusolverDnSpotriHost) NO(cusolverDnSpotrsHost)
+NO(cusolverDnSscalHost) NO(cusolverDnSsteqrHost) NO(cusolverDnSsterfHost) NO(cusolverDnSsygst)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsygst2)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsygst2_bufferSize)
+NO(cusolverDnSsygst2) NO(cusolverDnSsygst2_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsygst_bufferSize)
+NO(cusolverDnSsygst_bufferSize)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsymv)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsymv_bufferSize)
+NO(cusolverDnSsymv) NO(cusolverDnSsymv_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsytriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnSsytrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnStrtriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnXfillRandNormalOnDevice)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnXfillRandNormalOnHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnXlansy)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnXlansy_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZaxpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZdscalHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZeyeBatch)
+NO(cusolverDnSsytriHost) NO(cusolverDnSsytrsHost) NO(cusolverDnStrtriHost)
+NO(cusolverDnXfillRandNormalOnDevice) NO(cusolverDnXfillRandNormalOnHost) NO(cusolverDnXlansy)
+NO(cusolverDnXlansy_bufferSize) NO(cusolverDnZaxpyHost) NO(cusolverDnZdscalHost)
+NO(cusolverDnZeyeBatch)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgehrd)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgehrd_bufferSize)
+NO(cusolverDnZgehrd) NO(cusolverDnZgehrd_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgelqfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgemmHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgeqlfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgeqrfHost)
+NO(cusolverDnZgelqfHost) NO(cusolverDnZgemmHost) NO(cusolverDnZgeqlfHost)
+NO(cusolverDnZgeqrfHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgeqrf_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgeqrf_ApI_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgercond)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZgercond_bufferSize)
+NO(cusolverDnZgeqrf_ApI) NO(cusolverDnZgeqrf_ApI_bufferSize) NO(cusolverDnZgercond)
+NO(cusolverDnZgercond_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhegst)
+NO(cusolverDnZhegst)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhegst2)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhegst2_bufferSize)
+NO(cusolverDnZhegst2) NO(cusolverDnZhegst2_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhegst_bufferSize)
+NO(cusolverDnZhegst_bufferSize)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhemv)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhemv_bufferSize)
+NO(cusolverDnZhemv) NO(cusolverDnZhemv_bufferSize)
 #endif
 #if VCUDA_ABI == 12
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhetrf)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZhetrf_bufferSize)
+NO(cusolverDnZhetrf) NO(cusolverDnZhetrf_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlacpyHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlange)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlangeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlange_bufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlanheHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlantrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlarfgHost)
+NO(cusolverDnZlacpyHost) NO(cusolverDnZlange) NO(cusolverDnZlangeHost)
+NO(cusolverDnZlange_bufferSize) NO(cusolverDnZlanheHost) NO(cusolverDnZlantrHost)
+NO(cusolverDnZlarfgHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlarft)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlarft_bufferSize)
+NO(cusolverDnZlarft) NO(cusolverDnZlarft_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlarnvHost)
+NO(cusolverDnZlarnvHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlascl)
+NO(cusolverDnZlascl)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlasetHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZlauumHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZnrm2Host)
+NO(cusolverDnZlasetHost) NO(cusolverDnZlauumHost) NO(cusolverDnZnrm2Host)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZpolar)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZpolar_bufferSize)
+NO(cusolverDnZpolar) NO(cusolverDnZpolar_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZpotrfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZpotriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZpotrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZsytriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZsytrsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZtrtriHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZungbrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZunghrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZunglqHost)
+NO(cusolverDnZpotrfHost) NO(cusolverDnZpotriHost) NO(cusolverDnZpotrsHost)
+NO(cusolverDnZsytriHost) NO(cusolverDnZsytrsHost) NO(cusolverDnZtrtriHost)
+NO(cusolverDnZungbrHost) NO(cusolverDnZunghrHost) NO(cusolverDnZunglqHost)
 #if VCUDA_ABI == 11
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZungqr_ApI)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZungqr_ApI_bufferSize)
+NO(cusolverDnZungqr_ApI) NO(cusolverDnZungqr_ApI_bufferSize)
 #endif
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZungtrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZunmqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverDnZunmtrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverIidentityHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfSetupM)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateGluInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateSnluInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCsnluBuffersize)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCsnluFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCsnluSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCsymgthr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCsymgthrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyGluInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroySnluInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluAnalysis)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluBufferSize)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluNumericBoost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluReset)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluSetup)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluSetupByTile)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDgluSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDnrminf)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDsnluBuffersize)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDsnluFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDsnluSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDsymgthr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDsymgthrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrSetup)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrSolveRefine)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpLcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrBufferInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrSetup)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrSolveRefine)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpQcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpSsnluBuffersize)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpSsnluFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpSsnluSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpSsymgthr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpSsymgthrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsr2cscHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsr2csc_bufferSizeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluConfigHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluNnzMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrnsepHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrqrConfigInfo)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsubmHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsubmNnzHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsympermHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrsymperm_bufferSizeHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXgluZeroPivot)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluAnalysis)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluFlops)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluReport)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluResizeSupernodeBy)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXsnluSetReorder)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrbtfHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractBTFHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractMHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlucondHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrqrrcond)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrsubm2denseHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZsnluBuffersize)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZsnluFactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZsnluSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZsymgthr)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZsymgthrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverXcsrqr_dump)
-REFUSED(cusolver, cusolverStatus_t, pegasusCcsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusCcsrmvHost)
-REFUSED(cusolver, cusolverStatus_t, pegasusDcsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusDcsrmvHost)
-REFUSED(cusolver, cusolverStatus_t, pegasusScsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusScsrmvHost)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcoo2csr)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcooStableSortByRow)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcooStableSort_bufferSizeExt)
-REFUSED(cusolver, cusolverStatus_t, pegasusXcsr2coo)
-REFUSED(cusolver, cusolverStatus_t, pegasusZcsr2dense)
-REFUSED(cusolver, cusolverStatus_t, pegasusZcsrmvHost)
+NO(cusolverDnZungtrHost) NO(cusolverDnZunmqrHost) NO(cusolverDnZunmtrHost)
+NO(cusolverIidentityHost) NO(cusolverRfSetupM) NO(cusolverSpCcsrbtfHost)
+NO(cusolverSpCcsrluAnalysisHost) NO(cusolverSpCcsrluExtractBTFHost)
+NO(cusolverSpCcsrluExtractMHost) NO(cusolverSpCcsrlucondHost) NO(cusolverSpCcsrqrrcond)
+NO(cusolverSpCcsrsubm2denseHost) NO(cusolverSpCreateGluInfo) NO(cusolverSpCreateSnluInfo)
+NO(cusolverSpCsnluBuffersize) NO(cusolverSpCsnluFactor) NO(cusolverSpCsnluSolve)
+NO(cusolverSpCsymgthr) NO(cusolverSpCsymgthrHost) NO(cusolverSpDcsrbtfHost)
+NO(cusolverSpDcsrluAnalysisHost) NO(cusolverSpDcsrluExtractBTFHost)
+NO(cusolverSpDcsrluExtractMHost) NO(cusolverSpDcsrlucondHost) NO(cusolverSpDcsrqrrcond)
+NO(cusolverSpDcsrsubm2denseHost) NO(cusolverSpDestroyGluInfo) NO(cusolverSpDestroySnluInfo)
+NO(cusolverSpDgluAnalysis) NO(cusolverSpDgluBufferSize) NO(cusolverSpDgluExtractMHost)
+NO(cusolverSpDgluFactor) NO(cusolverSpDgluNumericBoost) NO(cusolverSpDgluReset)
+NO(cusolverSpDgluSetup) NO(cusolverSpDgluSetupByTile) NO(cusolverSpDgluSolve)
+NO(cusolverSpDnrminf) NO(cusolverSpDsnluBuffersize) NO(cusolverSpDsnluFactor)
+NO(cusolverSpDsnluSolve) NO(cusolverSpDsymgthr) NO(cusolverSpDsymgthrHost)
+NO(cusolverSpLcsrqrBufferInfo) NO(cusolverSpLcsrqrFactor) NO(cusolverSpLcsrqrSetup)
+NO(cusolverSpLcsrqrSolve) NO(cusolverSpLcsrqrSolveRefine) NO(cusolverSpLcsrqrZeroPivot)
+NO(cusolverSpLcsrqrrcond) NO(cusolverSpQcsrqrBufferInfo) NO(cusolverSpQcsrqrFactor)
+NO(cusolverSpQcsrqrSetup) NO(cusolverSpQcsrqrSolve) NO(cusolverSpQcsrqrSolveRefine)
+NO(cusolverSpQcsrqrZeroPivot) NO(cusolverSpQcsrqrrcond) NO(cusolverSpScsrbtfHost)
+NO(cusolverSpScsrluAnalysisHost) NO(cusolverSpScsrluExtractBTFHost)
+NO(cusolverSpScsrluExtractMHost) NO(cusolverSpScsrlucondHost) NO(cusolverSpScsrqrrcond)
+NO(cusolverSpScsrsubm2denseHost) NO(cusolverSpSsnluBuffersize) NO(cusolverSpSsnluFactor)
+NO(cusolverSpSsnluSolve) NO(cusolverSpSsymgthr) NO(cusolverSpSsymgthrHost)
+NO(cusolverSpXcsr2cscHost) NO(cusolverSpXcsr2csc_bufferSizeHost) NO(cusolverSpXcsrluConfigHost)
+NO(cusolverSpXcsrluNnzMHost) NO(cusolverSpXcsrnsepHost) NO(cusolverSpXcsrqrConfigInfo)
+NO(cusolverSpXcsrsubmHost) NO(cusolverSpXcsrsubmNnzHost) NO(cusolverSpXcsrsympermHost)
+NO(cusolverSpXcsrsymperm_bufferSizeHost) NO(cusolverSpXgluZeroPivot) NO(cusolverSpXsnluAnalysis)
+NO(cusolverSpXsnluFlops) NO(cusolverSpXsnluReport) NO(cusolverSpXsnluResizeSupernodeBy)
+NO(cusolverSpXsnluSetReorder) NO(cusolverSpZcsrbtfHost) NO(cusolverSpZcsrluAnalysisHost)
+NO(cusolverSpZcsrluExtractBTFHost) NO(cusolverSpZcsrluExtractMHost) NO(cusolverSpZcsrlucondHost)
+NO(cusolverSpZcsrqrrcond) NO(cusolverSpZcsrsubm2denseHost) NO(cusolverSpZsnluBuffersize)
+NO(cusolverSpZsnluFactor) NO(cusolverSpZsnluSolve) NO(cusolverSpZsymgthr)
+NO(cusolverSpZsymgthrHost) NO(cusolverXcsrqr_dump) NO(pegasusCcsr2dense) NO(pegasusCcsrmvHost)
+NO(pegasusDcsr2dense) NO(pegasusDcsrmvHost) NO(pegasusScsr2dense) NO(pegasusScsrmvHost)
+NO(pegasusXcoo2csr) NO(pegasusXcooStableSortByRow) NO(pegasusXcooStableSort_bufferSizeExt)
+NO(pegasusXcsr2coo) NO(pegasusZcsr2dense) NO(pegasusZcsrmvHost)
 #undef WHY
 
 #define WHY "least squares with rank on the host: cusolverSp…csrqrsvBatched solves those " \
 	"of full rank on the device"
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrlsqvqrHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrlsqvqrHost)
+NO(cusolverSpScsrlsqvqrHost) NO(cusolverSpDcsrlsqvqrHost) NO(cusolverSpCcsrlsqvqrHost)
+NO(cusolverSpZcsrlsqvqrHost)
 #undef WHY
 
 #define WHY "the number of eigenvalues in a box, on the host: cusolverDnXgeev finds all " \
 	"of a dense matrix"
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsreigsHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsreigsHost)
+NO(cusolverSpScsreigsHost) NO(cusolverSpDcsreigsHost) NO(cusolverSpCcsreigsHost)
+NO(cusolverSpZcsreigsHost)
 #undef WHY
 
 #define WHY "steps of LU on the host: cusolverSp…csrlsvluHost solves in one call, " \
 	"cusolverSp…csrqr… factors on the device"
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCreateCsrluInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDestroyCsrluInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluAnalysisHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluBufferInfoHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluFactorHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluZeroPivotHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluSolveHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpXcsrluNnzHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpScsrluExtractHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpDcsrluExtractHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpCcsrluExtractHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverSpZcsrluExtractHost)
+NO(cusolverSpCreateCsrluInfoHost) NO(cusolverSpDestroyCsrluInfoHost)
+NO(cusolverSpXcsrluAnalysisHost) NO(cusolverSpScsrluBufferInfoHost)
+NO(cusolverSpDcsrluBufferInfoHost) NO(cusolverSpCcsrluBufferInfoHost)
+NO(cusolverSpZcsrluBufferInfoHost) NO(cusolverSpScsrluFactorHost) NO(cusolverSpDcsrluFactorHost)
+NO(cusolverSpCcsrluFactorHost) NO(cusolverSpZcsrluFactorHost) NO(cusolverSpScsrluZeroPivotHost)
+NO(cusolverSpDcsrluZeroPivotHost) NO(cusolverSpCcsrluZeroPivotHost)
+NO(cusolverSpZcsrluZeroPivotHost) NO(cusolverSpScsrluSolveHost) NO(cusolverSpDcsrluSolveHost)
+NO(cusolverSpCcsrluSolveHost) NO(cusolverSpZcsrluSolveHost) NO(cusolverSpXcsrluNnzHost)
+NO(cusolverSpScsrluExtractHost) NO(cusolverSpDcsrluExtractHost) NO(cusolverSpCcsrluExtractHost)
+NO(cusolverSpZcsrluExtractHost)
 #undef WHY
 
 #define WHY "the factors are memory of the library's own: " \
 	"cusolverRfExtractBundledFactorsHost copies them"
-REFUSED(cusolver, cusolverStatus_t, cusolverRfAccessBundledFactorsDevice)
+NO(cusolverRfAccessBundledFactorsDevice)
 #undef WHY
 
 #define WHY "a batch is set up from arrays of the host only, which is not served: set " \
 	"each matrix up by itself"
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchSetupHost)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchResetValues)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchAnalyze)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchRefactor)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchSolve)
-REFUSED(cusolver, cusolverStatus_t, cusolverRfBatchZeroPivot)
+NO(cusolverRfBatchSetupHost) NO(cusolverRfBatchResetValues) NO(cusolverRfBatchAnalyze)
+NO(cusolverRfBatchRefactor) NO(cusolverRfBatchSolve) NO(cusolverRfBatchZeroPivot)
 #undef WHY

@@ -165,31 +165,23 @@ STUB(library, cusparseStatus_t, cusparseCreatePruneInfo, cusparse_new, (pruneInf
 STUB(library, cusparseStatus_t, cusparseDestroyPruneInfo, cusparse_free, (pruneInfo_t info),
 	(info, CUSPARSE_ITEM_PRUNE))
 
-/* learned 3202 */
-STUB_EXPORT cusparseStatus_t cusparseSgemvi(cusparseHandle_t handle, cusparseOperation_t transA,
-		int m, int n, const float *alpha, const float *A, int lda, int nnz,
-		const float *xVal, const int *xInd, const float *beta, float *y,
-		cusparseIndexBase_t idxBase, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSgemvi, OP_cusparseSgemvi,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_placed(&items, alpha, 4, cusparse_place(items.mode), false);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_device(&items, xVal);
-	library_put_device(&items, xInd);
-	library_put_placed(&items, beta, 4, cusparse_place(items.mode), false);
-	library_put_device(&items, y);
-	library_put_int(&items, (uint32_t)idxBase);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusparseSgemvi(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusparseSgemvi(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		PUT_INT(transA), PUT_INT(m), PUT_INT(n), PUT(placed, alpha, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(device, A), \
+				PUT_INT(lda), PUT_INT(nnz), PUT(device, xVal), PUT(device, \
+				xInd), PUT(placed, beta, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(device, y), \
+				PUT_INT(idxBase), PUT(device, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusparseSgemvi(cusparseSgemvi, float)
 
 /* cached */
 #define LIKE_cusparseSgemvi_bufferSize(name) \
@@ -199,249 +191,62 @@ STUB_EXPORT cusparseStatus_t cusparseSgemvi(cusparseHandle_t handle, cusparseOpe
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_out(&items, pBufferSize, sizeof(*pBufferSize)); \
+		PUT_INT(transA), PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT_OUT(pBufferSize); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgemvi_bufferSize(cusparseSgemvi_bufferSize)
-
-/* learned */
-#define LIKE_cusparseDgemvi(name, TYPE) \
-	STUB_EXPORT PROTOTYPE_cusparseSgemvi(name, TYPE) \
-	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_placed(&items, alpha, 8, cusparse_place(items.mode), false); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_device(&items, xVal); \
-		library_put_device(&items, xInd); \
-		library_put_placed(&items, beta, 8, cusparse_place(items.mode), false); \
-		library_put_device(&items, y); \
-		library_put_int(&items, (uint32_t)idxBase); \
-		library_put_device(&items, pBuffer); \
-		return library_send(&items); \
-	}
-LIKE_cusparseDgemvi(cusparseDgemvi, double)
+LIKE_cusparseSgemvi(cusparseDgemvi, double)
 LIKE_cusparseSgemvi_bufferSize(cusparseDgemvi_bufferSize)
-LIKE_cusparseDgemvi(cusparseCgemvi, cuComplex)
+LIKE_cusparseSgemvi(cusparseCgemvi, cuComplex)
 LIKE_cusparseSgemvi_bufferSize(cusparseCgemvi_bufferSize)
-
-/* learned 3208 */
-STUB_EXPORT cusparseStatus_t cusparseZgemvi(cusparseHandle_t handle, cusparseOperation_t transA,
-		int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
-		int nnz, const cuDoubleComplex *xVal, const int *xInd,
-		const cuDoubleComplex *beta, cuDoubleComplex *y, cusparseIndexBase_t idxBase,
-		void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZgemvi, OP_cusparseZgemvi,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_placed(&items, alpha, 16, cusparse_place(items.mode), false);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_device(&items, xVal);
-	library_put_device(&items, xInd);
-	library_put_placed(&items, beta, 16, cusparse_place(items.mode), false);
-	library_put_device(&items, y);
-	library_put_int(&items, (uint32_t)idxBase);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
+LIKE_cusparseSgemvi(cusparseZgemvi, cuDoubleComplex)
 LIKE_cusparseSgemvi_bufferSize(cusparseZgemvi_bufferSize)
 
-/* learned 3210 */
-STUB_EXPORT cusparseStatus_t cusparseSbsrmv(cusparseHandle_t handle, cusparseDirection_t dirA,
-		cusparseOperation_t transA, int mb, int nb, int nnzb, const float *alpha,
-		const cusparseMatDescr_t descrA, const float *bsrSortedValA,
-		const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, int blockDim,
-		const float *x, const float *beta, float *y)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSbsrmv, OP_cusparseSbsrmv,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)nb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockDim);
-	library_put_device(&items, x);
-	library_put_placed(&items, beta, 4, cusparse_place(items.mode), false);
-	library_put_device(&items, y);
-	return library_send(&items);
-}
-
 /* learned */
-#define LIKE_cusparseDbsrmv(name, TYPE) \
+#define LIKE_cusparseSbsrmv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrmv(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_placed(&items, alpha, 8, cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_device(&items, x); \
-		library_put_placed(&items, beta, 8, cusparse_place(items.mode), false); \
-		library_put_device(&items, y); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), \
+				PUT(placed, alpha, sizeof(TYPE), cusparse_place(items.mode), \
+				false), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, bsrSortedValA), PUT(device, bsrSortedRowPtrA), \
+				PUT(device, bsrSortedColIndA), PUT_INT(blockDim), PUT(device, \
+				x), PUT(placed, beta, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(device, y); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDbsrmv(cusparseDbsrmv, double)
-LIKE_cusparseDbsrmv(cusparseCbsrmv, cuComplex)
-
-/* learned 3213 */
-STUB_EXPORT cusparseStatus_t cusparseZbsrmv(cusparseHandle_t handle, cusparseDirection_t dirA,
-		cusparseOperation_t transA, int mb, int nb, int nnzb,
-		const cuDoubleComplex *alpha, const cusparseMatDescr_t descrA,
-		const cuDoubleComplex *bsrSortedValA, const int *bsrSortedRowPtrA,
-		const int *bsrSortedColIndA, int blockDim, const cuDoubleComplex *x,
-		const cuDoubleComplex *beta, cuDoubleComplex *y)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZbsrmv, OP_cusparseZbsrmv,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)nb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 16, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockDim);
-	library_put_device(&items, x);
-	library_put_placed(&items, beta, 16, cusparse_place(items.mode), false);
-	library_put_device(&items, y);
-	return library_send(&items);
-}
-
-/* learned 3214 */
-STUB_EXPORT cusparseStatus_t cusparseSbsrxmv(cusparseHandle_t handle, cusparseDirection_t dirA,
-		cusparseOperation_t transA, int sizeOfMask, int mb, int nb, int nnzb,
-		const float *alpha, const cusparseMatDescr_t descrA, const float *bsrSortedValA,
-		const int *bsrSortedMaskPtrA, const int *bsrSortedRowPtrA,
-		const int *bsrSortedEndPtrA, const int *bsrSortedColIndA, int blockDim,
-		const float *x, const float *beta, float *y)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSbsrxmv, OP_cusparseSbsrxmv,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)sizeOfMask);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)nb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedMaskPtrA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedEndPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockDim);
-	library_put_device(&items, x);
-	library_put_placed(&items, beta, 4, cusparse_place(items.mode), false);
-	library_put_device(&items, y);
-	return library_send(&items);
-}
+LIKE_cusparseSbsrmv(cusparseSbsrmv, float)
+LIKE_cusparseSbsrmv(cusparseDbsrmv, double)
+LIKE_cusparseSbsrmv(cusparseCbsrmv, cuComplex)
+LIKE_cusparseSbsrmv(cusparseZbsrmv, cuDoubleComplex)
 
 /* learned */
-#define LIKE_cusparseDbsrxmv(name, TYPE) \
+#define LIKE_cusparseSbsrxmv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrxmv(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)sizeOfMask); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_placed(&items, alpha, 8, cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedMaskPtrA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedEndPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_device(&items, x); \
-		library_put_placed(&items, beta, 8, cusparse_place(items.mode), false); \
-		library_put_device(&items, y); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(sizeOfMask), PUT_INT(mb), PUT_INT(nb), \
+				PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+				bsrSortedMaskPtrA), PUT(device, bsrSortedRowPtrA), PUT(device, \
+				bsrSortedEndPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(blockDim), PUT(device, x), PUT(placed, beta, \
+				sizeof(TYPE), cusparse_place(items.mode), false), PUT(device, \
+				y); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDbsrxmv(cusparseDbsrxmv, double)
-LIKE_cusparseDbsrxmv(cusparseCbsrxmv, cuComplex)
-
-/* learned 3217 */
-STUB_EXPORT cusparseStatus_t cusparseZbsrxmv(cusparseHandle_t handle, cusparseDirection_t dirA,
-		cusparseOperation_t transA, int sizeOfMask, int mb, int nb, int nnzb,
-		const cuDoubleComplex *alpha, const cusparseMatDescr_t descrA,
-		const cuDoubleComplex *bsrSortedValA, const int *bsrSortedMaskPtrA,
-		const int *bsrSortedRowPtrA, const int *bsrSortedEndPtrA,
-		const int *bsrSortedColIndA, int blockDim, const cuDoubleComplex *x,
-		const cuDoubleComplex *beta, cuDoubleComplex *y)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZbsrxmv, OP_cusparseZbsrxmv,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)sizeOfMask);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)nb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 16, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedMaskPtrA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedEndPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockDim);
-	library_put_device(&items, x);
-	library_put_placed(&items, beta, 16, cusparse_place(items.mode), false);
-	library_put_device(&items, y);
-	return library_send(&items);
-}
+LIKE_cusparseSbsrxmv(cusparseSbsrxmv, float)
+LIKE_cusparseSbsrxmv(cusparseDbsrxmv, double)
+LIKE_cusparseSbsrxmv(cusparseCbsrxmv, cuComplex)
+LIKE_cusparseSbsrxmv(cusparseZbsrxmv, cuDoubleComplex)
 STUB(library, cusparseStatus_t, cusparseXbsrsv2_zeroPivot, hand_cusparseXbsrsv2_zeroPivot,
 	(cusparseHandle_t handle, bsrsv2Info_t info, int *position), (handle, info, position))
 
@@ -453,17 +258,12 @@ STUB(library, cusparseStatus_t, cusparseXbsrsv2_zeroPivot, hand_cusparseXbsrsv2_
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, \
+				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
+				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsrsv2_bufferSize(cusparseSbsrsv2_bufferSize, float)
@@ -479,18 +279,12 @@ LIKE_cusparseSbsrsv2_bufferSize(cusparseZbsrsv2_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, \
+				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
+				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), PUT_INT(policy), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsrsv2_analysis(cusparseSbsrsv2_analysis, float)
@@ -498,191 +292,50 @@ LIKE_cusparseSbsrsv2_analysis(cusparseDbsrsv2_analysis, double)
 LIKE_cusparseSbsrsv2_analysis(cusparseCbsrsv2_analysis, cuComplex)
 LIKE_cusparseSbsrsv2_analysis(cusparseZbsrsv2_analysis, cuDoubleComplex)
 
-/* learned 3227 */
-STUB_EXPORT cusparseStatus_t cusparseSbsrsv2_solve(cusparseHandle_t handle,
-		cusparseDirection_t dirA, cusparseOperation_t transA, int mb, int nnzb,
-		const float *alpha, const cusparseMatDescr_t descrA, const float *bsrSortedValA,
-		const int *bsrSortedRowPtrA, const int *bsrSortedColIndA, int blockDim,
-		bsrsv2Info_t info, const float *rhs, float *x, cusparseSolvePolicy_t policy,
-		void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSbsrsv2_solve,
-		OP_cusparseSbsrsv2_solve, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockDim);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	library_put_device(&items, rhs);
-	library_put_device(&items, x);
-	library_put_int(&items, (uint32_t)policy);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
 /* learned */
-#define LIKE_cusparseDbsrsv2_solve(name, TYPE) \
+#define LIKE_cusparseSbsrsv2_solve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsv2_solve(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_placed(&items, alpha, 8, cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS); \
-		library_put_device(&items, rhs); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(placed, alpha, \
+				sizeof(TYPE), cusparse_place(items.mode), false), \
+				PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				bsrSortedValA), PUT(device, bsrSortedRowPtrA), PUT(device, \
+				bsrSortedColIndA), PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS), PUT(device, rhs), \
+				PUT(device, x), PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDbsrsv2_solve(cusparseDbsrsv2_solve, double)
-LIKE_cusparseDbsrsv2_solve(cusparseCbsrsv2_solve, cuComplex)
-
-/* learned 3230 */
-STUB_EXPORT cusparseStatus_t cusparseZbsrsv2_solve(cusparseHandle_t handle,
-		cusparseDirection_t dirA, cusparseOperation_t transA, int mb, int nnzb,
-		const cuDoubleComplex *alpha, const cusparseMatDescr_t descrA,
-		const cuDoubleComplex *bsrSortedValA, const int *bsrSortedRowPtrA,
-		const int *bsrSortedColIndA, int blockDim, bsrsv2Info_t info,
-		const cuDoubleComplex *rhs, cuDoubleComplex *x, cusparseSolvePolicy_t policy,
-		void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZbsrsv2_solve,
-		OP_cusparseZbsrsv2_solve, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 16, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockDim);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
-	library_put_device(&items, rhs);
-	library_put_device(&items, x);
-	library_put_int(&items, (uint32_t)policy);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3231 */
-STUB_EXPORT cusparseStatus_t cusparseSbsrmm(cusparseHandle_t handle, cusparseDirection_t dirA,
-		cusparseOperation_t transA, cusparseOperation_t transB, int mb, int n, int kb,
-		int nnzb, const float *alpha, const cusparseMatDescr_t descrA,
-		const float *bsrSortedValA, const int *bsrSortedRowPtrA,
-		const int *bsrSortedColIndA, const int blockSize, const float *B, const int ldb,
-		const float *beta, float *C, int ldc)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSbsrmm, OP_cusparseSbsrmm,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)transB);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)kb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockSize);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_placed(&items, beta, 4, cusparse_place(items.mode), false);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	return library_send(&items);
-}
+LIKE_cusparseSbsrsv2_solve(cusparseSbsrsv2_solve, float)
+LIKE_cusparseSbsrsv2_solve(cusparseDbsrsv2_solve, double)
+LIKE_cusparseSbsrsv2_solve(cusparseCbsrsv2_solve, cuComplex)
+LIKE_cusparseSbsrsv2_solve(cusparseZbsrsv2_solve, cuDoubleComplex)
 
 /* learned */
-#define LIKE_cusparseDbsrmm(name, TYPE) \
+#define LIKE_cusparseSbsrmm(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrmm(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)transB); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)kb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_placed(&items, alpha, 8, cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockSize); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_placed(&items, beta, 8, cusparse_place(items.mode), false); \
-		library_put_device(&items, C); \
-		library_put_int(&items, (uint32_t)ldc); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transB), PUT_INT(mb), PUT_INT(n), \
+				PUT_INT(kb), PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(blockSize), PUT(device, B), PUT_INT(ldb), PUT(placed, \
+				beta, sizeof(TYPE), cusparse_place(items.mode), false), \
+				PUT(device, C), PUT_INT(ldc); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDbsrmm(cusparseDbsrmm, double)
-LIKE_cusparseDbsrmm(cusparseCbsrmm, cuComplex)
-
-/* learned 3234 */
-STUB_EXPORT cusparseStatus_t cusparseZbsrmm(cusparseHandle_t handle, cusparseDirection_t dirA,
-		cusparseOperation_t transA, cusparseOperation_t transB, int mb, int n, int kb,
-		int nnzb, const cuDoubleComplex *alpha, const cusparseMatDescr_t descrA,
-		const cuDoubleComplex *bsrSortedValA, const int *bsrSortedRowPtrA,
-		const int *bsrSortedColIndA, const int blockSize, const cuDoubleComplex *B,
-		const int ldb, const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZbsrmm, OP_cusparseZbsrmm,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)transB);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)kb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 16, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedValA);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockSize);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_placed(&items, beta, 16, cusparse_place(items.mode), false);
-	library_put_device(&items, C);
-	library_put_int(&items, (uint32_t)ldc);
-	return library_send(&items);
-}
+LIKE_cusparseSbsrmm(cusparseSbsrmm, float)
+LIKE_cusparseSbsrmm(cusparseDbsrmm, double)
+LIKE_cusparseSbsrmm(cusparseCbsrmm, cuComplex)
+LIKE_cusparseSbsrmm(cusparseZbsrmm, cuDoubleComplex)
 STUB(library, cusparseStatus_t, cusparseXbsrsm2_zeroPivot, hand_cusparseXbsrsm2_zeroPivot,
 	(cusparseHandle_t handle, bsrsm2Info_t info, int *position), (handle, info, position))
 
@@ -694,19 +347,12 @@ STUB(library, cusparseStatus_t, cusparseXbsrsm2_zeroPivot, hand_cusparseXbsrsm2_
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)transXY); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockSize); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
+				PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), \
+				PUT(device, bsrSortedColInd), PUT_INT(blockSize), \
+				PUT(descriptor, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsrsm2_bufferSize(cusparseSbsrsm2_bufferSize, float)
@@ -722,20 +368,12 @@ LIKE_cusparseSbsrsm2_bufferSize(cusparseZbsrsm2_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)transXY); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockSize); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
+				PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), \
+				PUT(device, bsrSortedColInd), PUT_INT(blockSize), \
+				PUT(descriptor, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), \
+				PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsrsm2_analysis(cusparseSbsrsm2_analysis, float)
@@ -743,159 +381,49 @@ LIKE_cusparseSbsrsm2_analysis(cusparseDbsrsm2_analysis, double)
 LIKE_cusparseSbsrsm2_analysis(cusparseCbsrsm2_analysis, cuComplex)
 LIKE_cusparseSbsrsm2_analysis(cusparseZbsrsm2_analysis, cuDoubleComplex)
 
-/* learned 3244 */
-STUB_EXPORT cusparseStatus_t cusparseSbsrsm2_solve(cusparseHandle_t handle,
-		cusparseDirection_t dirA, cusparseOperation_t transA,
-		cusparseOperation_t transXY, int mb, int n, int nnzb, const float *alpha,
-		const cusparseMatDescr_t descrA, const float *bsrSortedVal,
-		const int *bsrSortedRowPtr, const int *bsrSortedColInd, int blockSize,
-		bsrsm2Info_t info, const float *B, int ldb, float *X, int ldx,
-		cusparseSolvePolicy_t policy, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSbsrsm2_solve,
-		OP_cusparseSbsrsm2_solve, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)transXY);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedVal);
-	library_put_device(&items, bsrSortedRowPtr);
-	library_put_device(&items, bsrSortedColInd);
-	library_put_int(&items, (uint32_t)blockSize);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, X);
-	library_put_int(&items, (uint32_t)ldx);
-	library_put_int(&items, (uint32_t)policy);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
 /* learned */
-#define LIKE_cusparseDbsrsm2_solve(name, TYPE) \
+#define LIKE_cusparseSbsrsm2_solve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsm2_solve(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)transA); \
-		library_put_int(&items, (uint32_t)transXY); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_placed(&items, alpha, 8, cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockSize); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, X); \
-		library_put_int(&items, (uint32_t)ldx); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
+				PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
+				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(blockSize), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS), PUT(device, B), \
+				PUT_INT(ldb), PUT(device, X), PUT_INT(ldx), PUT_INT(policy), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDbsrsm2_solve(cusparseDbsrsm2_solve, double)
-LIKE_cusparseDbsrsm2_solve(cusparseCbsrsm2_solve, cuComplex)
-
-/* learned 3247 */
-STUB_EXPORT cusparseStatus_t cusparseZbsrsm2_solve(cusparseHandle_t handle,
-		cusparseDirection_t dirA, cusparseOperation_t transA,
-		cusparseOperation_t transXY, int mb, int n, int nnzb,
-		const cuDoubleComplex *alpha, const cusparseMatDescr_t descrA,
-		const cuDoubleComplex *bsrSortedVal, const int *bsrSortedRowPtr,
-		const int *bsrSortedColInd, int blockSize, bsrsm2Info_t info,
-		const cuDoubleComplex *B, int ldb, cuDoubleComplex *X, int ldx,
-		cusparseSolvePolicy_t policy, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZbsrsm2_solve,
-		OP_cusparseZbsrsm2_solve, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)transA);
-	library_put_int(&items, (uint32_t)transXY);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_placed(&items, alpha, 16, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedVal);
-	library_put_device(&items, bsrSortedRowPtr);
-	library_put_device(&items, bsrSortedColInd);
-	library_put_int(&items, (uint32_t)blockSize);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
-	library_put_device(&items, B);
-	library_put_int(&items, (uint32_t)ldb);
-	library_put_device(&items, X);
-	library_put_int(&items, (uint32_t)ldx);
-	library_put_int(&items, (uint32_t)policy);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3248 */
-STUB_EXPORT cusparseStatus_t cusparseScsrilu02_numericBoost(cusparseHandle_t handle,
-		csrilu02Info_t info, int enable_boost, double *tol, float *boost_val)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseScsrilu02_numericBoost,
-		OP_cusparseScsrilu02_numericBoost, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)enable_boost);
-	library_put_placed(&items, tol ? tol : NULL, 8, cusparse_place(items.mode), true);
-	library_put_placed(&items, boost_val ? boost_val : NULL, 4, cusparse_place(items.mode),
-		true);
-	return library_send(&items);
-}
+LIKE_cusparseSbsrsm2_solve(cusparseSbsrsm2_solve, float)
+LIKE_cusparseSbsrsm2_solve(cusparseDbsrsm2_solve, double)
+LIKE_cusparseSbsrsm2_solve(cusparseCbsrsm2_solve, cuComplex)
+LIKE_cusparseSbsrsm2_solve(cusparseZbsrsm2_solve, cuDoubleComplex)
 
 /* learned */
-#define LIKE_cusparseDcsrilu02_numericBoost(name, TYPE) \
+#define LIKE_cusparseScsrilu02_numericBoost(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02_numericBoost(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)enable_boost); \
-		library_put_placed(&items, tol ? tol : NULL, 8, cusparse_place(items.mode), \
-				true); \
-		library_put_placed(&items, boost_val ? boost_val : NULL, 8, \
+		PUT(descriptor, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
+				PUT_INT(enable_boost), PUT(placed, tol ? tol : NULL, 8, \
+				cusparse_place(items.mode), true), PUT(placed, \
+				boost_val ? boost_val : NULL, sizeof(TYPE), \
 				cusparse_place(items.mode), true); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDcsrilu02_numericBoost(cusparseDcsrilu02_numericBoost, double)
-LIKE_cusparseDcsrilu02_numericBoost(cusparseCcsrilu02_numericBoost, cuComplex)
-
-/* learned 3251 */
-STUB_EXPORT cusparseStatus_t cusparseZcsrilu02_numericBoost(cusparseHandle_t handle,
-		csrilu02Info_t info, int enable_boost, double *tol, cuDoubleComplex *boost_val)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZcsrilu02_numericBoost,
-		OP_cusparseZcsrilu02_numericBoost, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)enable_boost);
-	library_put_placed(&items, tol ? tol : NULL, 8, cusparse_place(items.mode), true);
-	library_put_placed(&items, boost_val ? boost_val : NULL, 16, cusparse_place(items.mode),
-		true);
-	return library_send(&items);
-}
+LIKE_cusparseScsrilu02_numericBoost(cusparseScsrilu02_numericBoost, float)
+LIKE_cusparseScsrilu02_numericBoost(cusparseDcsrilu02_numericBoost, double)
+LIKE_cusparseScsrilu02_numericBoost(cusparseCcsrilu02_numericBoost, cuComplex)
+LIKE_cusparseScsrilu02_numericBoost(cusparseZcsrilu02_numericBoost, cuDoubleComplex)
 STUB(library, cusparseStatus_t, cusparseXcsrilu02_zeroPivot, hand_cusparseXcsrilu02_zeroPivot,
 	(cusparseHandle_t handle, csrilu02Info_t info, int *position), (handle, info,
 	position))
@@ -908,14 +436,11 @@ STUB(library, cusparseStatus_t, cusparseXcsrilu02_zeroPivot, hand_cusparseXcsril
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
+				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
+				CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsrilu02_bufferSize(cusparseScsrilu02_bufferSize, float)
@@ -931,15 +456,11 @@ LIKE_cusparseScsrilu02_bufferSize(cusparseZcsrilu02_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
+				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
+				CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), PUT_INT(policy), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsrilu02_analysis(cusparseScsrilu02_analysis, float)
@@ -955,15 +476,11 @@ LIKE_cusparseScsrilu02_analysis(cusparseZcsrilu02_analysis, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA_valM); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValA_valM), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
+				PUT(descriptor, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
+				PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsrilu02(cusparseScsrilu02, float)
@@ -971,56 +488,25 @@ LIKE_cusparseScsrilu02(cusparseDcsrilu02, double)
 LIKE_cusparseScsrilu02(cusparseCcsrilu02, cuComplex)
 LIKE_cusparseScsrilu02(cusparseZcsrilu02, cuDoubleComplex)
 
-/* learned 3265 */
-STUB_EXPORT cusparseStatus_t cusparseSbsrilu02_numericBoost(cusparseHandle_t handle,
-		bsrilu02Info_t info, int enable_boost, double *tol, float *boost_val)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSbsrilu02_numericBoost,
-		OP_cusparseSbsrilu02_numericBoost, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)enable_boost);
-	library_put_placed(&items, tol ? tol : NULL, 8, cusparse_place(items.mode), true);
-	library_put_placed(&items, boost_val ? boost_val : NULL, 4, cusparse_place(items.mode),
-		true);
-	return library_send(&items);
-}
-
 /* learned */
-#define LIKE_cusparseDbsrilu02_numericBoost(name, TYPE) \
+#define LIKE_cusparseSbsrilu02_numericBoost(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrilu02_numericBoost(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)enable_boost); \
-		library_put_placed(&items, tol ? tol : NULL, 8, cusparse_place(items.mode), \
-				true); \
-		library_put_placed(&items, boost_val ? boost_val : NULL, 8, \
+		PUT(descriptor, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), \
+				PUT_INT(enable_boost), PUT(placed, tol ? tol : NULL, 8, \
+				cusparse_place(items.mode), true), PUT(placed, \
+				boost_val ? boost_val : NULL, sizeof(TYPE), \
 				cusparse_place(items.mode), true); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDbsrilu02_numericBoost(cusparseDbsrilu02_numericBoost, double)
-LIKE_cusparseDbsrilu02_numericBoost(cusparseCbsrilu02_numericBoost, cuComplex)
-
-/* learned 3268 */
-STUB_EXPORT cusparseStatus_t cusparseZbsrilu02_numericBoost(cusparseHandle_t handle,
-		bsrilu02Info_t info, int enable_boost, double *tol, cuDoubleComplex *boost_val)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZbsrilu02_numericBoost,
-		OP_cusparseZbsrilu02_numericBoost, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)enable_boost);
-	library_put_placed(&items, tol ? tol : NULL, 8, cusparse_place(items.mode), true);
-	library_put_placed(&items, boost_val ? boost_val : NULL, 16, cusparse_place(items.mode),
-		true);
-	return library_send(&items);
-}
+LIKE_cusparseSbsrilu02_numericBoost(cusparseSbsrilu02_numericBoost, float)
+LIKE_cusparseSbsrilu02_numericBoost(cusparseDbsrilu02_numericBoost, double)
+LIKE_cusparseSbsrilu02_numericBoost(cusparseCbsrilu02_numericBoost, cuComplex)
+LIKE_cusparseSbsrilu02_numericBoost(cusparseZbsrilu02_numericBoost, cuDoubleComplex)
 STUB(library, cusparseStatus_t, cusparseXbsrilu02_zeroPivot, hand_cusparseXbsrilu02_zeroPivot,
 	(cusparseHandle_t handle, bsrilu02Info_t info, int *position), (handle, info,
 	position))
@@ -1033,16 +519,12 @@ STUB(library, cusparseStatus_t, cusparseXbsrilu02_zeroPivot, hand_cusparseXbsril
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
+				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsrilu02_bufferSize(cusparseSbsrilu02_bufferSize, float)
@@ -1058,17 +540,12 @@ LIKE_cusparseSbsrilu02_bufferSize(cusparseZbsrilu02_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
+				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), PUT_INT(policy), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsrilu02_analysis(cusparseSbsrilu02_analysis, float)
@@ -1090,14 +567,11 @@ STUB(library, cusparseStatus_t, cusparseXcsric02_zeroPivot, hand_cusparseXcsric0
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
+				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
+				CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsric02_bufferSize(cusparseScsric02_bufferSize, float)
@@ -1113,15 +587,11 @@ LIKE_cusparseScsric02_bufferSize(cusparseZcsric02_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
+				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
+				CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), PUT_INT(policy), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsric02_analysis(cusparseScsric02_analysis, float)
@@ -1137,15 +607,11 @@ LIKE_cusparseScsric02_analysis(cusparseZcsric02_analysis, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA_valM); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValA_valM), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
+				PUT(descriptor, info, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS), \
+				PUT_INT(policy), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsric02(cusparseScsric02, float)
@@ -1163,16 +629,12 @@ STUB(library, cusparseStatus_t, cusparseXbsric02_zeroPivot, hand_cusparseXbsric0
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
+				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsric02_bufferSize(cusparseSbsric02_bufferSize, float)
@@ -1188,17 +650,12 @@ LIKE_cusparseSbsric02_bufferSize(cusparseZbsric02_bufferSize, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pInputBuffer); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
+				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), PUT_INT(policy), \
+				PUT(device, pInputBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsric02_analysis(cusparseSbsric02_analysis, float)
@@ -1214,17 +671,12 @@ LIKE_cusparseSbsric02_analysis(cusparseZbsric02_analysis, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)policy); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
+				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(blockDim), PUT(descriptor, info, \
+				CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS), PUT_INT(policy), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsric02(cusparseSbsric02, float)
@@ -1240,14 +692,8 @@ LIKE_cusparseSbsric02(cusparseZbsric02, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_out(&items, bufferSizeInBytes, sizeof(*bufferSizeInBytes)); \
+		PUT_INT(m), PUT_INT(n), PUT(device, dl), PUT(device, d), PUT(device, du), \
+				PUT(device, B), PUT_INT(ldb), PUT_OUT(bufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgtsv2_bufferSizeExt(cusparseSgtsv2_bufferSizeExt, float)
@@ -1263,14 +709,8 @@ LIKE_cusparseSgtsv2_bufferSizeExt(cusparseZgtsv2_bufferSizeExt, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, B); \
-		library_put_int(&items, (uint32_t)ldb); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT(device, dl), PUT(device, d), PUT(device, du), \
+				PUT(device, B), PUT_INT(ldb), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgtsv2(cusparseSgtsv2, float)
@@ -1294,14 +734,9 @@ LIKE_cusparseSgtsv2(cusparseZgtsv2_nopivot, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)batchCount); \
-		library_put_int(&items, (uint32_t)batchStride); \
-		library_out(&items, bufferSizeInBytes, sizeof(*bufferSizeInBytes)); \
+		PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, x), \
+				PUT_INT(batchCount), PUT_INT(batchStride), \
+				PUT_OUT(bufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(cusparseSgtsv2StridedBatch_bufferSizeExt, float)
@@ -1321,14 +756,9 @@ LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)batchCount); \
-		library_put_int(&items, (uint32_t)batchStride); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, x), \
+				PUT_INT(batchCount), PUT_INT(batchStride), PUT(device, \
+				pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgtsv2StridedBatch(cusparseSgtsv2StridedBatch, float)
@@ -1344,14 +774,9 @@ LIKE_cusparseSgtsv2StridedBatch(cusparseZgtsv2StridedBatch, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)algo); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)batchCount); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(algo), PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), \
+				PUT(device, x), PUT_INT(batchCount), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(
@@ -1375,14 +800,8 @@ LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)algo); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)batchCount); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(algo), PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), \
+				PUT(device, x), PUT_INT(batchCount), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgtsvInterleavedBatch(cusparseSgtsvInterleavedBatch, float)
@@ -1398,16 +817,9 @@ LIKE_cusparseSgtsvInterleavedBatch(cusparseZgtsvInterleavedBatch, cuDoubleComple
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)algo); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_device(&items, ds); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, dw); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)batchCount); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(algo), PUT_INT(m), PUT(device, ds), PUT(device, dl), PUT(device, d), \
+				PUT(device, du), PUT(device, dw), PUT(device, x), \
+				PUT_INT(batchCount), PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(
@@ -1431,16 +843,9 @@ LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)algo); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_device(&items, ds); \
-		library_put_device(&items, dl); \
-		library_put_device(&items, d); \
-		library_put_device(&items, du); \
-		library_put_device(&items, dw); \
-		library_put_device(&items, x); \
-		library_put_int(&items, (uint32_t)batchCount); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(algo), PUT_INT(m), PUT(device, ds), PUT(device, dl), PUT(device, d), \
+				PUT(device, du), PUT(device, dw), PUT(device, x), \
+				PUT_INT(batchCount), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgpsvInterleavedBatch(cusparseSgpsvInterleavedBatch, float)
@@ -1448,112 +853,32 @@ LIKE_cusparseSgpsvInterleavedBatch(cusparseDgpsvInterleavedBatch, double)
 LIKE_cusparseSgpsvInterleavedBatch(cusparseCgpsvInterleavedBatch, cuComplex)
 LIKE_cusparseSgpsvInterleavedBatch(cusparseZgpsvInterleavedBatch, cuDoubleComplex)
 
-/* cached 3348 */
-STUB_EXPORT cusparseStatus_t cusparseScsrgeam2_bufferSizeExt(cusparseHandle_t handle, int m,
-		int n, const float *alpha, const cusparseMatDescr_t descrA, int nnzA,
-		const float *csrSortedValA, const int *csrSortedRowPtrA,
-		const int *csrSortedColIndA, const float *beta, const cusparseMatDescr_t descrB,
-		int nnzB, const float *csrSortedValB, const int *csrSortedRowPtrB,
-		const int *csrSortedColIndB, const cusparseMatDescr_t descrC,
-		const float *csrSortedValC, const int *csrSortedRowPtrC,
-		const int *csrSortedColIndC, size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseScsrgeam2_bufferSizeExt,
-		OP_cusparseScsrgeam2_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_placed(&items, alpha ? alpha : NULL, 4, cusparse_place(items.mode), true);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, beta ? beta : NULL, 4, cusparse_place(items.mode), true);
-	library_put_descriptor(&items, descrB, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzB);
-	library_put_device(&items, csrSortedValB);
-	library_put_device(&items, csrSortedRowPtrB);
-	library_put_device(&items, csrSortedColIndB);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
-
 /* cached */
-#define LIKE_cusparseDcsrgeam2_bufferSizeExt(name, TYPE) \
+#define LIKE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_placed(&items, alpha ? alpha : NULL, 8, \
-				cusparse_place(items.mode), true); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_placed(&items, beta ? beta : NULL, 8, cusparse_place(items.mode), \
-				true); \
-		library_put_descriptor(&items, descrB, CUSPARSE_ITEM_MATRIX); \
-		library_put_int(&items, (uint32_t)nnzB); \
-		library_put_device(&items, csrSortedValB); \
-		library_put_device(&items, csrSortedRowPtrB); \
-		library_put_device(&items, csrSortedColIndB); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(m), PUT_INT(n), PUT(placed, alpha ? alpha : NULL, sizeof(TYPE), \
+				cusparse_place(items.mode), true), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), PUT(device, \
+				csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+				csrSortedColIndA), PUT(placed, beta ? beta : NULL, \
+				sizeof(TYPE), cusparse_place(items.mode), true), \
+				PUT(descriptor, descrB, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB), \
+				PUT(device, csrSortedValB), PUT(device, csrSortedRowPtrB), \
+				PUT(device, csrSortedColIndB), PUT(descriptor, descrC, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+				csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDcsrgeam2_bufferSizeExt(cusparseDcsrgeam2_bufferSizeExt, double)
-LIKE_cusparseDcsrgeam2_bufferSizeExt(cusparseCcsrgeam2_bufferSizeExt, cuComplex)
-
-/* cached 3351 */
-STUB_EXPORT cusparseStatus_t cusparseZcsrgeam2_bufferSizeExt(cusparseHandle_t handle, int m,
-		int n, const cuDoubleComplex *alpha, const cusparseMatDescr_t descrA, int nnzA,
-		const cuDoubleComplex *csrSortedValA, const int *csrSortedRowPtrA,
-		const int *csrSortedColIndA, const cuDoubleComplex *beta,
-		const cusparseMatDescr_t descrB, int nnzB, const cuDoubleComplex *csrSortedValB,
-		const int *csrSortedRowPtrB, const int *csrSortedColIndB,
-		const cusparseMatDescr_t descrC, const cuDoubleComplex *csrSortedValC,
-		const int *csrSortedRowPtrC, const int *csrSortedColIndC,
-		size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZcsrgeam2_bufferSizeExt,
-		OP_cusparseZcsrgeam2_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_placed(&items, alpha ? alpha : NULL, 16, cusparse_place(items.mode), true);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, beta ? beta : NULL, 16, cusparse_place(items.mode), true);
-	library_put_descriptor(&items, descrB, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzB);
-	library_put_device(&items, csrSortedValB);
-	library_put_device(&items, csrSortedRowPtrB);
-	library_put_device(&items, csrSortedColIndB);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
+LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseScsrgeam2_bufferSizeExt, float)
+LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseDcsrgeam2_bufferSizeExt, double)
+LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseCcsrgeam2_bufferSizeExt, cuComplex)
+LIKE_cusparseScsrgeam2_bufferSizeExt(cusparseZcsrgeam2_bufferSizeExt, cuDoubleComplex)
 
 /* learned 3352 */
 STUB_EXPORT cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m, int n,
@@ -1567,176 +892,62 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsrgeam2Nnz,
 		OP_cusparseXcsrgeam2Nnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_descriptor(&items, descrB, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzB);
-	library_put_device(&items, csrSortedRowPtrB);
-	library_put_device(&items, csrSortedColIndB);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, workspace);
-	return library_send(&items);
-}
-
-/* learned 3353 */
-STUB_EXPORT cusparseStatus_t cusparseScsrgeam2(cusparseHandle_t handle, int m, int n,
-		const float *alpha, const cusparseMatDescr_t descrA, int nnzA,
-		const float *csrSortedValA, const int *csrSortedRowPtrA,
-		const int *csrSortedColIndA, const float *beta, const cusparseMatDescr_t descrB,
-		int nnzB, const float *csrSortedValB, const int *csrSortedRowPtrB,
-		const int *csrSortedColIndB, const cusparseMatDescr_t descrC,
-		float *csrSortedValC, int *csrSortedRowPtrC, int *csrSortedColIndC,
-		void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseScsrgeam2, OP_cusparseScsrgeam2,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_placed(&items, alpha, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, beta, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrB, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzB);
-	library_put_device(&items, csrSortedValB);
-	library_put_device(&items, csrSortedRowPtrB);
-	library_put_device(&items, csrSortedColIndB);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
+	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA),
+		PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
+		PUT(descriptor, descrB, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB),
+		PUT(device, csrSortedRowPtrB), PUT(device, csrSortedColIndB),
+		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
+		PUT(result, nnzTotalDevHostPtr, 4), PUT(device, workspace);
 	return library_send(&items);
 }
 
 /* learned */
-#define LIKE_cusparseDcsrgeam2(name, TYPE) \
+#define LIKE_cusparseScsrgeam2(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrgeam2(name, TYPE) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_placed(&items, alpha, 8, cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_placed(&items, beta, 8, cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, descrB, CUSPARSE_ITEM_MATRIX); \
-		library_put_int(&items, (uint32_t)nnzB); \
-		library_put_device(&items, csrSortedValB); \
-		library_put_device(&items, csrSortedRowPtrB); \
-		library_put_device(&items, csrSortedColIndB); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT(placed, alpha, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), PUT(device, \
+				csrSortedValA), PUT(device, csrSortedRowPtrA), PUT(device, \
+				csrSortedColIndA), PUT(placed, beta, sizeof(TYPE), \
+				cusparse_place(items.mode), false), PUT(descriptor, descrB, \
+				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB), PUT(device, \
+				csrSortedValB), PUT(device, csrSortedRowPtrB), PUT(device, \
+				csrSortedColIndB), PUT(descriptor, descrC, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+				csrSortedRowPtrC), PUT(device, csrSortedColIndC), PUT(device, \
+				pBuffer); \
 		return library_send(&items); \
 	}
-LIKE_cusparseDcsrgeam2(cusparseDcsrgeam2, double)
-LIKE_cusparseDcsrgeam2(cusparseCcsrgeam2, cuComplex)
-
-/* learned 3356 */
-STUB_EXPORT cusparseStatus_t cusparseZcsrgeam2(cusparseHandle_t handle, int m, int n,
-		const cuDoubleComplex *alpha, const cusparseMatDescr_t descrA, int nnzA,
-		const cuDoubleComplex *csrSortedValA, const int *csrSortedRowPtrA,
-		const int *csrSortedColIndA, const cuDoubleComplex *beta,
-		const cusparseMatDescr_t descrB, int nnzB, const cuDoubleComplex *csrSortedValB,
-		const int *csrSortedRowPtrB, const int *csrSortedColIndB,
-		const cusparseMatDescr_t descrC, cuDoubleComplex *csrSortedValC,
-		int *csrSortedRowPtrC, int *csrSortedColIndC, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseZcsrgeam2, OP_cusparseZcsrgeam2,
-		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_placed(&items, alpha, 16, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, beta, 16, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrB, CUSPARSE_ITEM_MATRIX);
-	library_put_int(&items, (uint32_t)nnzB);
-	library_put_device(&items, csrSortedValB);
-	library_put_device(&items, csrSortedRowPtrB);
-	library_put_device(&items, csrSortedColIndB);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
+LIKE_cusparseScsrgeam2(cusparseScsrgeam2, float)
+LIKE_cusparseScsrgeam2(cusparseDcsrgeam2, double)
+LIKE_cusparseScsrgeam2(cusparseCcsrgeam2, cuComplex)
+LIKE_cusparseScsrgeam2(cusparseZcsrgeam2, cuDoubleComplex)
 
 /* learned */
-#define LIKE_cusparseScsrcolor(name, TYPE) \
-	STUB_EXPORT PROTOTYPE_cusparseScsrcolor(name, TYPE, float) \
+#define LIKE_cusparseScsrcolor(name, TYPE, OTHER) \
+	STUB_EXPORT PROTOTYPE_cusparseScsrcolor(name, TYPE, OTHER) \
 	{ \
 		struct library_items items; \
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_placed(&items, fractionToColor, 4, cusparse_place(items.mode), \
-				false); \
-		library_put_result(&items, ncolors, 4); \
-		library_put_device(&items, coloring); \
-		library_put_device(&items, reordering); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS); \
+		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
+				PUT(device, csrSortedColIndA), PUT(placed, fractionToColor, \
+				sizeof(OTHER), cusparse_place(items.mode), false), PUT(result, \
+				ncolors, 4), PUT(device, coloring), PUT(device, reordering), \
+				PUT(descriptor, info, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS); \
 		return library_send(&items); \
 	}
-LIKE_cusparseScsrcolor(cusparseScsrcolor, float)
-
-/* learned */
-#define LIKE_cusparseDcsrcolor(name, TYPE) \
-	STUB_EXPORT PROTOTYPE_cusparseScsrcolor(name, TYPE, double) \
-	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_placed(&items, fractionToColor, 8, cusparse_place(items.mode), \
-				false); \
-		library_put_result(&items, ncolors, 4); \
-		library_put_device(&items, coloring); \
-		library_put_device(&items, reordering); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS); \
-		return library_send(&items); \
-	}
-LIKE_cusparseDcsrcolor(cusparseDcsrcolor, double)
-LIKE_cusparseScsrcolor(cusparseCcsrcolor, cuComplex)
-LIKE_cusparseDcsrcolor(cusparseZcsrcolor, cuDoubleComplex)
+LIKE_cusparseScsrcolor(cusparseScsrcolor, float, float)
+LIKE_cusparseScsrcolor(cusparseDcsrcolor, double, double)
+LIKE_cusparseScsrcolor(cusparseCcsrcolor, cuComplex, float)
+LIKE_cusparseScsrcolor(cusparseZcsrcolor, cuDoubleComplex, double)
 
 /* learned */
 #define LIKE_cusparseSnnz(name, TYPE) \
@@ -1746,14 +957,9 @@ LIKE_cusparseDcsrcolor(cusparseZcsrcolor, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_device(&items, nnzPerRowCol); \
-		library_put_result(&items, nnzTotalDevHostPtr, 4); \
+		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, A), PUT_INT(lda), \
+				PUT(device, nnzPerRowCol), PUT(result, nnzTotalDevHostPtr, 4); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSnnz(cusparseSnnz, float)
@@ -1770,13 +976,9 @@ STUB_EXPORT cusparseStatus_t cusparseSnnz_compress(cusparseHandle_t handle, int 
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSnnz_compress,
 		OP_cusparseSnnz_compress, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_descriptor(&items, descr, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, nnzPerRow);
-	library_put_result(&items, nnzC, 4);
-	library_put_float(&items, tol);
+	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
+		PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
+		PUT(float, tol);
 	return library_send(&items);
 }
 
@@ -1789,13 +991,9 @@ STUB_EXPORT cusparseStatus_t cusparseDnnz_compress(cusparseHandle_t handle, int 
 
 	library_begin(&items, &cusparse_front, CALL_cusparseDnnz_compress,
 		OP_cusparseDnnz_compress, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_descriptor(&items, descr, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, nnzPerRow);
-	library_put_result(&items, nnzC, 4);
-	library_put_double(&items, tol);
+	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
+		PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
+		PUT(double, tol);
 	return library_send(&items);
 }
 
@@ -1810,18 +1008,11 @@ STUB_EXPORT cusparseStatus_t cusparseScsr2csr_compress(cusparseHandle_t handle, 
 
 	library_begin(&items, &cusparse_front, CALL_cusparseScsr2csr_compress,
 		OP_cusparseScsr2csr_compress, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, nnzPerRow);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_float(&items, tol);
+	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+		PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
+		PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
+		PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
+		PUT(device, csrSortedRowPtrC), PUT(float, tol);
 	return library_send(&items);
 }
 
@@ -1836,18 +1027,11 @@ STUB_EXPORT cusparseStatus_t cusparseDcsr2csr_compress(cusparseHandle_t handle, 
 
 	library_begin(&items, &cusparse_front, CALL_cusparseDcsr2csr_compress,
 		OP_cusparseDcsr2csr_compress, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_device(&items, nnzPerRow);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_double(&items, tol);
+	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+		PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
+		PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
+		PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
+		PUT(device, csrSortedRowPtrC), PUT(double, tol);
 	return library_send(&items);
 }
 
@@ -1859,11 +1043,8 @@ STUB_EXPORT cusparseStatus_t cusparseXcoo2csr(cusparseHandle_t handle, const int
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcoo2csr, OP_cusparseXcoo2csr,
 		LIBRARY_LEARNED, handle);
-	library_put_device(&items, cooRowInd);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_device(&items, csrSortedRowPtr);
-	library_put_int(&items, (uint32_t)idxBase);
+	PUT(device, cooRowInd), PUT_INT(nnz), PUT_INT(m), PUT(device, csrSortedRowPtr),
+		PUT_INT(idxBase);
 	return library_send(&items);
 }
 
@@ -1876,11 +1057,8 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2coo(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2coo, OP_cusparseXcsr2coo,
 		LIBRARY_LEARNED, handle);
-	library_put_device(&items, csrSortedRowPtr);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_int(&items, (uint32_t)m);
-	library_put_device(&items, cooRowInd);
-	library_put_int(&items, (uint32_t)idxBase);
+	PUT(device, csrSortedRowPtr), PUT_INT(nnz), PUT_INT(m), PUT(device, cooRowInd),
+		PUT_INT(idxBase);
 	return library_send(&items);
 }
 
@@ -1894,16 +1072,10 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2bsrNnz, OP_cusparseXcsr2bsrNnz,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_int(&items, (uint32_t)blockDim);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
+	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+		PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT_INT(blockDim),
+		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
+		PUT(result, nnzTotalDevHostPtr, 4);
 	return library_send(&items);
 }
 
@@ -1915,18 +1087,12 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle,
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValC); \
-		library_put_device(&items, bsrSortedRowPtrC); \
-		library_put_device(&items, bsrSortedColIndC); \
+		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
+				PUT_INT(blockDim), PUT(descriptor, descrC, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValC), PUT(device, \
+				bsrSortedRowPtrC), PUT(device, bsrSortedColIndC); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsr2bsr(cusparseScsr2bsr, float)
@@ -1942,18 +1108,12 @@ LIKE_cusparseScsr2bsr(cusparseZcsr2bsr, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)blockDim); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(blockDim), PUT(descriptor, descrC, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+				csrSortedRowPtrC), PUT(device, csrSortedColIndC); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSbsr2csr(cusparseSbsr2csr, float)
@@ -1969,15 +1129,10 @@ LIKE_cusparseSbsr2csr(cusparseZbsr2csr, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)rowBlockDim); \
-		library_put_int(&items, (uint32_t)colBlockDim); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(device, bsrSortedVal), \
+				PUT(device, bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseSgebsr2gebsc_bufferSize, float)
@@ -1993,20 +1148,11 @@ LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseZgebsr2gebsc_bufferSize, cuDoubleCo
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_device(&items, bsrSortedVal); \
-		library_put_device(&items, bsrSortedRowPtr); \
-		library_put_device(&items, bsrSortedColInd); \
-		library_put_int(&items, (uint32_t)rowBlockDim); \
-		library_put_int(&items, (uint32_t)colBlockDim); \
-		library_put_device(&items, bscVal); \
-		library_put_device(&items, bscRowInd); \
-		library_put_device(&items, bscColPtr); \
-		library_put_int(&items, (uint32_t)copyValues); \
-		library_put_int(&items, (uint32_t)idxBase); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(device, bsrSortedVal), \
+				PUT(device, bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
+				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(device, \
+				bscVal), PUT(device, bscRowInd), PUT(device, bscColPtr), \
+				PUT_INT(copyValues), PUT_INT(idxBase), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgebsr2gebsc(cusparseSgebsr2gebsc, float)
@@ -2022,19 +1168,12 @@ LIKE_cusparseSgebsr2gebsc(cusparseZgebsr2gebsc, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)rowBlockDim); \
-		library_put_int(&items, (uint32_t)colBlockDim); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
+				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(descriptor, \
+				descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), \
+				PUT(device, csrSortedRowPtrC), PUT(device, csrSortedColIndC); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgebsr2csr(cusparseSgebsr2csr, float)
@@ -2050,16 +1189,11 @@ LIKE_cusparseSgebsr2csr(cusparseZgebsr2csr, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_int(&items, (uint32_t)rowBlockDim); \
-		library_put_int(&items, (uint32_t)colBlockDim); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
+				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsr2gebsr_bufferSize(cusparseScsr2gebsr_bufferSize, float)
@@ -2078,18 +1212,11 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2gebsrNnz,
 		OP_cusparseXcsr2gebsrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedRowPtrC);
-	library_put_int(&items, (uint32_t)rowBlockDim);
-	library_put_int(&items, (uint32_t)colBlockDim);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
+	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+		PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
+		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
+		PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(result, nnzTotalDevHostPtr, 4),
+		PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -2101,20 +1228,13 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle,
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValC); \
-		library_put_device(&items, bsrSortedRowPtrC); \
-		library_put_device(&items, bsrSortedColIndC); \
-		library_put_int(&items, (uint32_t)rowBlockDim); \
-		library_put_int(&items, (uint32_t)colBlockDim); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				bsrSortedValC), PUT(device, bsrSortedRowPtrC), PUT(device, \
+				bsrSortedColIndC), PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsr2gebsr(cusparseScsr2gebsr, float)
@@ -2130,19 +1250,12 @@ LIKE_cusparseScsr2gebsr(cusparseZcsr2gebsr, cuDoubleComplex)
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)rowBlockDimA); \
-		library_put_int(&items, (uint32_t)colBlockDimA); \
-		library_put_int(&items, (uint32_t)rowBlockDimC); \
-		library_put_int(&items, (uint32_t)colBlockDimC); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(descriptor, \
+				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
+				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA), \
+				PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgebsr2gebsr_bufferSize(cusparseSgebsr2gebsr_bufferSize, float)
@@ -2162,21 +1275,12 @@ STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXgebsr2gebsrNnz,
 		OP_cusparseXgebsr2gebsrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)dirA);
-	library_put_int(&items, (uint32_t)mb);
-	library_put_int(&items, (uint32_t)nb);
-	library_put_int(&items, (uint32_t)nnzb);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedRowPtrA);
-	library_put_device(&items, bsrSortedColIndA);
-	library_put_int(&items, (uint32_t)rowBlockDimA);
-	library_put_int(&items, (uint32_t)colBlockDimA);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, bsrSortedRowPtrC);
-	library_put_int(&items, (uint32_t)rowBlockDimC);
-	library_put_int(&items, (uint32_t)colBlockDimC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
+	PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb),
+		PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrA),
+		PUT(device, bsrSortedColIndA), PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA),
+		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
+		PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC),
+		PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -2188,23 +1292,14 @@ STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)dirA); \
-		library_put_int(&items, (uint32_t)mb); \
-		library_put_int(&items, (uint32_t)nb); \
-		library_put_int(&items, (uint32_t)nnzb); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValA); \
-		library_put_device(&items, bsrSortedRowPtrA); \
-		library_put_device(&items, bsrSortedColIndA); \
-		library_put_int(&items, (uint32_t)rowBlockDimA); \
-		library_put_int(&items, (uint32_t)colBlockDimA); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, bsrSortedValC); \
-		library_put_device(&items, bsrSortedRowPtrC); \
-		library_put_device(&items, bsrSortedColIndC); \
-		library_put_int(&items, (uint32_t)rowBlockDimC); \
-		library_put_int(&items, (uint32_t)colBlockDimC); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(descriptor, \
+				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
+				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
+				PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA), PUT(descriptor, \
+				descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValC), \
+				PUT(device, bsrSortedRowPtrC), PUT(device, bsrSortedColIndC), \
+				PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), PUT(device, \
+				pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseSgebsr2gebsr(cusparseSgebsr2gebsr, float)
@@ -2220,8 +1315,7 @@ STUB_EXPORT cusparseStatus_t cusparseCreateIdentityPermutation(cusparseHandle_t 
 
 	library_begin(&items, &cusparse_front, CALL_cusparseCreateIdentityPermutation,
 		OP_cusparseCreateIdentityPermutation, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, p);
+	PUT_INT(n), PUT(device, p);
 	return library_send(&items);
 }
 
@@ -2234,12 +1328,8 @@ STUB_EXPORT cusparseStatus_t cusparseXcoosort_bufferSizeExt(cusparseHandle_t han
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcoosort_bufferSizeExt,
 		OP_cusparseXcoosort_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_device(&items, cooRowsA);
-	library_put_device(&items, cooColsA);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, cooColsA),
+		PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2252,13 +1342,8 @@ STUB_EXPORT cusparseStatus_t cusparseXcoosort_bufferSizeExt(cusparseHandle_t han
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_device(&items, cooRowsA); \
-		library_put_device(&items, cooColsA); \
-		library_put_device(&items, P); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, \
+				cooColsA), PUT(device, P), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseXcoosortByRow(cusparseXcoosortByRow)
@@ -2273,12 +1358,8 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrsort_bufferSizeExt(cusparseHandle_t han
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsrsort_bufferSizeExt,
 		OP_cusparseXcsrsort_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+		PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2291,14 +1372,9 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrsort(cusparseHandle_t handle, int m, in
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsrsort, OP_cusparseXcsrsort,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrRowPtrA);
-	library_put_device(&items, csrColIndA);
-	library_put_device(&items, P);
-	library_put_device(&items, pBuffer);
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+		PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(device, P),
+		PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -2311,12 +1387,8 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort_bufferSizeExt(cusparseHandle_t han
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcscsort_bufferSizeExt,
 		OP_cusparseXcscsort_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_device(&items, cscColPtrA);
-	library_put_device(&items, cscRowIndA);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cscColPtrA), PUT(device, cscRowIndA),
+		PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2329,14 +1401,9 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, in
 
 	library_begin(&items, &cusparse_front, CALL_cusparseXcscsort, OP_cusparseXcscsort,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, cscColPtrA);
-	library_put_device(&items, cscRowIndA);
-	library_put_device(&items, P);
-	library_put_device(&items, pBuffer);
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
+		PUT(device, cscColPtrA), PUT(device, cscRowIndA), PUT(device, P),
+		PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -2348,14 +1415,10 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, in
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_device(&items, csrVal); \
-		library_put_device(&items, csrRowPtr); \
-		library_put_device(&items, csrColInd); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, \
+				csrRowPtr), PUT(device, csrColInd), PUT(descriptor, info, \
+				CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsru2csr_bufferSizeExt(cusparseScsru2csr_bufferSizeExt, float)
@@ -2371,15 +1434,10 @@ LIKE_cusparseScsru2csr_bufferSizeExt(cusparseZcsru2csr_bufferSizeExt, cuDoubleCo
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnz); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrVal); \
-		library_put_device(&items, csrRowPtr); \
-		library_put_device(&items, csrColInd); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrVal), PUT(device, \
+				csrRowPtr), PUT(device, csrColInd), PUT(descriptor, info, \
+				CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseScsru2csr(cusparseScsru2csr, float)
@@ -2391,124 +1449,43 @@ LIKE_cusparseScsru2csr(cusparseDcsr2csru, double)
 LIKE_cusparseScsru2csr(cusparseCcsr2csru, cuComplex)
 LIKE_cusparseScsru2csr(cusparseZcsr2csru, cuDoubleComplex)
 
-/* cached 3430 */
-STUB_EXPORT cusparseStatus_t cusparseHpruneDense2csr_bufferSizeExt(cusparseHandle_t handle,
-		int m, int n, const __half *A, int lda, const __half *threshold,
-		const cusparseMatDescr_t descrC, const __half *csrSortedValC,
-		const int *csrSortedRowPtrC, const int *csrSortedColIndC,
-		size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
+/* cached */
+#define LIKE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, \
+				threshold ? threshold : NULL, sizeof(TYPE), \
+				cusparse_place(items.mode), true), PUT(descriptor, descrC, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+				csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
+				PUT_OUT(pBufferSizeInBytes); \
+		return library_send(&items); \
+	}
+LIKE_cusparseHpruneDense2csr_bufferSizeExt(cusparseHpruneDense2csr_bufferSizeExt, __half)
+LIKE_cusparseHpruneDense2csr_bufferSizeExt(cusparseSpruneDense2csr_bufferSizeExt, float)
+LIKE_cusparseHpruneDense2csr_bufferSizeExt(cusparseDpruneDense2csr_bufferSizeExt, double)
 
-	library_begin(&items, &cusparse_front, CALL_cusparseHpruneDense2csr_bufferSizeExt,
-		OP_cusparseHpruneDense2csr_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold ? threshold : NULL, 2, cusparse_place(items.mode),
-		true);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
-
-/* cached 3431 */
-STUB_EXPORT cusparseStatus_t cusparseSpruneDense2csr_bufferSizeExt(cusparseHandle_t handle,
-		int m, int n, const float *A, int lda, const float *threshold,
-		const cusparseMatDescr_t descrC, const float *csrSortedValC,
-		const int *csrSortedRowPtrC, const int *csrSortedColIndC,
-		size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpruneDense2csr_bufferSizeExt,
-		OP_cusparseSpruneDense2csr_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold ? threshold : NULL, 4, cusparse_place(items.mode),
-		true);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
-
-/* cached 3432 */
-STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csr_bufferSizeExt(cusparseHandle_t handle,
-		int m, int n, const double *A, int lda, const double *threshold,
-		const cusparseMatDescr_t descrC, const double *csrSortedValC,
-		const int *csrSortedRowPtrC, const int *csrSortedColIndC,
-		size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDpruneDense2csr_bufferSizeExt,
-		OP_cusparseDpruneDense2csr_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold ? threshold : NULL, 8, cusparse_place(items.mode),
-		true);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
-
-/* learned 3433 */
-STUB_EXPORT cusparseStatus_t cusparseHpruneDense2csrNnz(cusparseHandle_t handle, int m, int n,
-		const __half *A, int lda, const __half *threshold,
-		const cusparseMatDescr_t descrC, int *csrRowPtrC, int *nnzTotalDevHostPtr,
-		void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseHpruneDense2csrNnz,
-		OP_cusparseHpruneDense2csrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold, 2, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3434 */
-STUB_EXPORT cusparseStatus_t cusparseSpruneDense2csrNnz(cusparseHandle_t handle, int m, int n,
-		const float *A, int lda, const float *threshold,
-		const cusparseMatDescr_t descrC, int *csrRowPtrC, int *nnzTotalDevHostPtr,
-		void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpruneDense2csrNnz,
-		OP_cusparseSpruneDense2csrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusparseHpruneDense2csrNnz(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrNnz(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, threshold, \
+				sizeof(TYPE), cusparse_place(items.mode), false), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				csrRowPtrC), PUT(result, nnzTotalDevHostPtr, 4), PUT(device, \
+				pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusparseHpruneDense2csrNnz(cusparseHpruneDense2csrNnz, __half)
+LIKE_cusparseHpruneDense2csrNnz(cusparseSpruneDense2csrNnz, float)
 
 /* learned 3435 */
 STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle, int m, int n,
@@ -2520,332 +1497,95 @@ STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseDpruneDense2csrNnz,
 		OP_cusparseDpruneDense2csrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold, 8, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
+	PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda),
+		PUT(placed, threshold, 8, cusparse_place(items.mode), false),
+		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
+		PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer);
 	return library_send(&items);
 }
 
-/* learned 3436 */
-STUB_EXPORT cusparseStatus_t cusparseHpruneDense2csr(cusparseHandle_t handle, int m, int n,
-		const __half *A, int lda, const __half *threshold,
-		const cusparseMatDescr_t descrC, __half *csrSortedValC,
-		const int *csrSortedRowPtrC, int *csrSortedColIndC, void *pBuffer)
-{
-	struct library_items items;
+/* learned */
+#define LIKE_cusparseHpruneDense2csr(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csr(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, threshold, \
+				sizeof(TYPE), cusparse_place(items.mode), false), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
+				csrSortedColIndC), PUT(device, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusparseHpruneDense2csr(cusparseHpruneDense2csr, __half)
+LIKE_cusparseHpruneDense2csr(cusparseSpruneDense2csr, float)
+LIKE_cusparseHpruneDense2csr(cusparseDpruneDense2csr, double)
 
-	library_begin(&items, &cusparse_front, CALL_cusparseHpruneDense2csr,
-		OP_cusparseHpruneDense2csr, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold, 2, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
+/* cached */
+#define LIKE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
+				handle); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
+				threshold ? threshold : NULL, sizeof(TYPE), \
+				cusparse_place(items.mode), true), PUT(descriptor, descrC, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValC), PUT(device, \
+				csrSortedRowPtrC), PUT(device, csrSortedColIndC), \
+				PUT_OUT(pBufferSizeInBytes); \
+		return library_send(&items); \
+	}
+LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseHpruneCsr2csr_bufferSizeExt, __half)
+LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseSpruneCsr2csr_bufferSizeExt, float)
+LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseDpruneCsr2csr_bufferSizeExt, double)
 
-/* learned 3437 */
-STUB_EXPORT cusparseStatus_t cusparseSpruneDense2csr(cusparseHandle_t handle, int m, int n,
-		const float *A, int lda, const float *threshold,
-		const cusparseMatDescr_t descrC, float *csrSortedValC,
-		const int *csrSortedRowPtrC, int *csrSortedColIndC, void *pBuffer)
-{
-	struct library_items items;
+/* learned */
+#define LIKE_cusparseHpruneCsr2csrNnz(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrNnz(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
+				threshold, sizeof(TYPE), cusparse_place(items.mode), false), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				csrSortedRowPtrC), PUT(result, nnzTotalDevHostPtr, 4), \
+				PUT(device, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusparseHpruneCsr2csrNnz(cusparseHpruneCsr2csrNnz, __half)
+LIKE_cusparseHpruneCsr2csrNnz(cusparseSpruneCsr2csrNnz, float)
+LIKE_cusparseHpruneCsr2csrNnz(cusparseDpruneCsr2csrNnz, double)
 
-	library_begin(&items, &cusparse_front, CALL_cusparseSpruneDense2csr,
-		OP_cusparseSpruneDense2csr, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3438 */
-STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csr(cusparseHandle_t handle, int m, int n,
-		const double *A, int lda, const double *threshold,
-		const cusparseMatDescr_t descrC, double *csrSortedValC,
-		const int *csrSortedRowPtrC, int *csrSortedColIndC, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDpruneDense2csr,
-		OP_cusparseDpruneDense2csr, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_device(&items, A);
-	library_put_int(&items, (uint32_t)lda);
-	library_put_placed(&items, threshold, 8, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* cached 3439 */
-STUB_EXPORT cusparseStatus_t cusparseHpruneCsr2csr_bufferSizeExt(cusparseHandle_t handle, int m,
-		int n, int nnzA, const cusparseMatDescr_t descrA, const __half *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const __half *threshold, const cusparseMatDescr_t descrC,
-		const __half *csrSortedValC, const int *csrSortedRowPtrC,
-		const int *csrSortedColIndC, size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseHpruneCsr2csr_bufferSizeExt,
-		OP_cusparseHpruneCsr2csr_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold ? threshold : NULL, 2, cusparse_place(items.mode),
-		true);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
-
-/* cached 3440 */
-STUB_EXPORT cusparseStatus_t cusparseSpruneCsr2csr_bufferSizeExt(cusparseHandle_t handle, int m,
-		int n, int nnzA, const cusparseMatDescr_t descrA, const float *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const float *threshold, const cusparseMatDescr_t descrC,
-		const float *csrSortedValC, const int *csrSortedRowPtrC,
-		const int *csrSortedColIndC, size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpruneCsr2csr_bufferSizeExt,
-		OP_cusparseSpruneCsr2csr_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold ? threshold : NULL, 4, cusparse_place(items.mode),
-		true);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
-
-/* cached 3441 */
-STUB_EXPORT cusparseStatus_t cusparseDpruneCsr2csr_bufferSizeExt(cusparseHandle_t handle, int m,
-		int n, int nnzA, const cusparseMatDescr_t descrA, const double *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const double *threshold, const cusparseMatDescr_t descrC,
-		const double *csrSortedValC, const int *csrSortedRowPtrC,
-		const int *csrSortedColIndC, size_t *pBufferSizeInBytes)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDpruneCsr2csr_bufferSizeExt,
-		OP_cusparseDpruneCsr2csr_bufferSizeExt, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold ? threshold : NULL, 8, cusparse_place(items.mode),
-		true);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes));
-	return library_send(&items);
-}
-
-/* learned 3442 */
-STUB_EXPORT cusparseStatus_t cusparseHpruneCsr2csrNnz(cusparseHandle_t handle, int m, int n,
-		int nnzA, const cusparseMatDescr_t descrA, const __half *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const __half *threshold, const cusparseMatDescr_t descrC, int *csrSortedRowPtrC,
-		int *nnzTotalDevHostPtr, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseHpruneCsr2csrNnz,
-		OP_cusparseHpruneCsr2csrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold, 2, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3443 */
-STUB_EXPORT cusparseStatus_t cusparseSpruneCsr2csrNnz(cusparseHandle_t handle, int m, int n,
-		int nnzA, const cusparseMatDescr_t descrA, const float *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const float *threshold, const cusparseMatDescr_t descrC, int *csrSortedRowPtrC,
-		int *nnzTotalDevHostPtr, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpruneCsr2csrNnz,
-		OP_cusparseSpruneCsr2csrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3444 */
-STUB_EXPORT cusparseStatus_t cusparseDpruneCsr2csrNnz(cusparseHandle_t handle, int m, int n,
-		int nnzA, const cusparseMatDescr_t descrA, const double *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const double *threshold, const cusparseMatDescr_t descrC, int *csrSortedRowPtrC,
-		int *nnzTotalDevHostPtr, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDpruneCsr2csrNnz,
-		OP_cusparseDpruneCsr2csrNnz, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold, 8, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_result(&items, nnzTotalDevHostPtr, 4);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3445 */
-STUB_EXPORT cusparseStatus_t cusparseHpruneCsr2csr(cusparseHandle_t handle, int m, int n,
-		int nnzA, const cusparseMatDescr_t descrA, const __half *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const __half *threshold, const cusparseMatDescr_t descrC, __half *csrSortedValC,
-		const int *csrSortedRowPtrC, int *csrSortedColIndC, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseHpruneCsr2csr,
-		OP_cusparseHpruneCsr2csr, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold, 2, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3446 */
-STUB_EXPORT cusparseStatus_t cusparseSpruneCsr2csr(cusparseHandle_t handle, int m, int n,
-		int nnzA, const cusparseMatDescr_t descrA, const float *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const float *threshold, const cusparseMatDescr_t descrC, float *csrSortedValC,
-		const int *csrSortedRowPtrC, int *csrSortedColIndC, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpruneCsr2csr,
-		OP_cusparseSpruneCsr2csr, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold, 4, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
-
-/* learned 3447 */
-STUB_EXPORT cusparseStatus_t cusparseDpruneCsr2csr(cusparseHandle_t handle, int m, int n,
-		int nnzA, const cusparseMatDescr_t descrA, const double *csrSortedValA,
-		const int *csrSortedRowPtrA, const int *csrSortedColIndA,
-		const double *threshold, const cusparseMatDescr_t descrC, double *csrSortedValC,
-		const int *csrSortedRowPtrC, int *csrSortedColIndC, void *pBuffer)
-{
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDpruneCsr2csr,
-		OP_cusparseDpruneCsr2csr, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnzA);
-	library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValA);
-	library_put_device(&items, csrSortedRowPtrA);
-	library_put_device(&items, csrSortedColIndA);
-	library_put_placed(&items, threshold, 8, cusparse_place(items.mode), false);
-	library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX);
-	library_put_device(&items, csrSortedValC);
-	library_put_device(&items, csrSortedRowPtrC);
-	library_put_device(&items, csrSortedColIndC);
-	library_put_device(&items, pBuffer);
-	return library_send(&items);
-}
+/* learned */
+#define LIKE_cusparseHpruneCsr2csr(name, TYPE) \
+	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csr(name, TYPE) \
+	{ \
+		struct library_items items; \
+\
+		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
+				LIBRARY_LEARNED, handle); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
+				threshold, sizeof(TYPE), cusparse_place(items.mode), false), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
+				csrSortedColIndC), PUT(device, pBuffer); \
+		return library_send(&items); \
+	}
+LIKE_cusparseHpruneCsr2csr(cusparseHpruneCsr2csr, __half)
+LIKE_cusparseHpruneCsr2csr(cusparseSpruneCsr2csr, float)
+LIKE_cusparseHpruneCsr2csr(cusparseDpruneCsr2csr, double)
 
 /* cached */
 #define LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(name, TYPE) \
@@ -2855,17 +1595,12 @@ STUB_EXPORT cusparseStatus_t cusparseDpruneCsr2csr(cusparseHandle_t handle, int 
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_float(&items, percentage); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
+				csrSortedColIndC), PUT(descriptor, info, \
+				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(
@@ -2886,16 +1621,11 @@ LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_float(&items, percentage); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrRowPtrC); \
-		library_put_result(&items, nnzTotalDevHostPtr, 4); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				csrRowPtrC), PUT(result, nnzTotalDevHostPtr, 4), \
+				PUT(descriptor, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
+				PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneDense2csrNnzByPercentage(cusparseHpruneDense2csrNnzByPercentage, __half)
@@ -2910,17 +1640,11 @@ LIKE_cusparseHpruneDense2csrNnzByPercentage(cusparseDpruneDense2csrNnzByPercenta
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_device(&items, A); \
-		library_put_int(&items, (uint32_t)lda); \
-		library_put_float(&items, percentage); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
+				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
+				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
+				csrSortedColIndC), PUT(descriptor, info, \
+				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneDense2csrByPercentage(cusparseHpruneDense2csrByPercentage, __half)
@@ -2935,20 +1659,14 @@ LIKE_cusparseHpruneDense2csrByPercentage(cusparseDpruneDense2csrByPercentage, do
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
 				handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_float(&items, percentage); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS); \
-		library_out(&items, pBufferSizeInBytes, sizeof(*pBufferSizeInBytes)); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
+				percentage), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValC), PUT(device, csrSortedRowPtrC), \
+				PUT(device, csrSortedColIndC), PUT(descriptor, info, \
+				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), \
+				PUT_OUT(pBufferSizeInBytes); \
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(
@@ -2969,19 +1687,13 @@ LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_float(&items, percentage); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_result(&items, nnzTotalDevHostPtr, 4); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
+				percentage), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedRowPtrC), PUT(result, nnzTotalDevHostPtr, \
+				4), PUT(descriptor, info, \
+				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseHpruneCsr2csrNnzByPercentage, __half)
@@ -2996,20 +1708,13 @@ LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseDpruneCsr2csrNnzByPercentage, 
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)m); \
-		library_put_int(&items, (uint32_t)n); \
-		library_put_int(&items, (uint32_t)nnzA); \
-		library_put_descriptor(&items, descrA, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValA); \
-		library_put_device(&items, csrSortedRowPtrA); \
-		library_put_device(&items, csrSortedColIndA); \
-		library_put_float(&items, percentage); \
-		library_put_descriptor(&items, descrC, CUSPARSE_ITEM_MATRIX); \
-		library_put_device(&items, csrSortedValC); \
-		library_put_device(&items, csrSortedRowPtrC); \
-		library_put_device(&items, csrSortedColIndC); \
-		library_put_descriptor(&items, info, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS); \
-		library_put_device(&items, pBuffer); \
+		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
+				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
+				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
+				percentage), PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), \
+				PUT(device, csrSortedValC), PUT(device, csrSortedRowPtrC), \
+				PUT(device, csrSortedColIndC), PUT(descriptor, info, \
+				CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS), PUT(device, pBuffer); \
 		return library_send(&items); \
 	}
 LIKE_cusparseHpruneCsr2csrByPercentage(cusparseHpruneCsr2csrByPercentage, __half)
@@ -3027,20 +1732,10 @@ STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, 
 
 	library_begin(&items, &cusparse_front, CALL_cusparseCsr2cscEx2, OP_cusparseCsr2cscEx2,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_device(&items, csrVal);
-	library_put_device(&items, csrRowPtr);
-	library_put_device(&items, csrColInd);
-	library_put_device(&items, cscVal);
-	library_put_device(&items, cscColPtr);
-	library_put_device(&items, cscRowInd);
-	library_put_int(&items, (uint32_t)valType);
-	library_put_int(&items, (uint32_t)copyValues);
-	library_put_int(&items, (uint32_t)idxBase);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, buffer);
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
+		PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
+		PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
+		PUT_INT(alg), PUT(device, buffer);
 	return library_send(&items);
 }
 
@@ -3055,20 +1750,10 @@ STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2_bufferSize(cusparseHandle_t hand
 
 	library_begin(&items, &cusparse_front, CALL_cusparseCsr2cscEx2_bufferSize,
 		OP_cusparseCsr2cscEx2_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)m);
-	library_put_int(&items, (uint32_t)n);
-	library_put_int(&items, (uint32_t)nnz);
-	library_put_device(&items, csrVal);
-	library_put_device(&items, csrRowPtr);
-	library_put_device(&items, csrColInd);
-	library_put_device(&items, cscVal);
-	library_put_device(&items, cscColPtr);
-	library_put_device(&items, cscRowInd);
-	library_put_int(&items, (uint32_t)valType);
-	library_put_int(&items, (uint32_t)copyValues);
-	library_put_int(&items, (uint32_t)idxBase);
-	library_put_int(&items, (uint32_t)alg);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
+		PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
+		PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
+		PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseCreateSpVec, hand_cusparseCreateSpVec,
@@ -3354,12 +2039,10 @@ STUB_EXPORT cusparseStatus_t cusparseAxpby(cusparseHandle_t handle, const void *
 
 	library_begin(&items, &cusparse_front, CALL_cusparseAxpby, OP_cusparseAxpby,
 		LIBRARY_LEARNED, handle);
-	library_put_placed(&items, alpha, cusparse_factor_bytes(vecX),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_SPVEC);
-	library_put_placed(&items, beta, cusparse_factor_bytes(vecX),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
+	PUT(placed, alpha, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
+		PUT(placed, beta, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
 	return library_send(&items);
 }
 
@@ -3371,8 +2054,7 @@ STUB_EXPORT cusparseStatus_t cusparseGather(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseGather, OP_cusparseGather,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_SPVEC);
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC);
 	return library_send(&items);
 }
 
@@ -3384,8 +2066,7 @@ STUB_EXPORT cusparseStatus_t cusparseScatter(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseScatter, OP_cusparseScatter,
 		LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_SPVEC);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
+	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
 	return library_send(&items);
 }
 
@@ -3397,12 +2078,10 @@ STUB_EXPORT cusparseStatus_t cusparseRot(cusparseHandle_t handle, const void *c_
 
 	library_begin(&items, &cusparse_front, CALL_cusparseRot, OP_cusparseRot,
 		LIBRARY_LEARNED, handle);
-	library_put_placed(&items, c_coeff, cusparse_factor_bytes(vecX),
-		cusparse_place(items.mode), false);
-	library_put_placed(&items, s_coeff, cusparse_factor_bytes(vecX),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_SPVEC);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
+	PUT(placed, c_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
+		PUT(placed, s_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
 	return library_send(&items);
 }
 
@@ -3416,12 +2095,9 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpVV_bufferSize,
 		OP_cusparseSpVV_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opX);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_SPVEC);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_device(&items, result);
-	library_put_int(&items, (uint32_t)computeType);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(device, result),
+		PUT_INT(computeType), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3434,12 +2110,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOpera
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpVV, OP_cusparseSpVV,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opX);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_SPVEC);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_result(&items, result, cusparse_scalar_bytes(computeType));
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
+		PUT(result, result, cusparse_scalar_bytes(computeType)), PUT_INT(computeType),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3452,10 +2126,8 @@ STUB_EXPORT cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t h
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSparseToDense_bufferSize,
 		OP_cusparseSparseToDense_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)alg);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3468,10 +2140,8 @@ STUB_EXPORT cusparseStatus_t cusparseSparseToDense(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSparseToDense,
 		OP_cusparseSparseToDense, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT_INT(alg), PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3484,10 +2154,8 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_bufferSize(cusparseHandle_t h
 
 	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_bufferSize,
 		OP_cusparseDenseToSparse_bufferSize, LIBRARY_CACHED, handle);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT);
-	library_put_int(&items, (uint32_t)alg);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT),
+		PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3500,10 +2168,9 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_analysis(cusparseHandle_t han
 
 	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_analysis,
 		OP_cusparseDenseToSparse_analysis, LIBRARY_CALL, handle);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3516,10 +2183,9 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_convert(cusparseHandle_t hand
 
 	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_convert,
 		OP_cusparseDenseToSparse_convert, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3533,17 +2199,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV(cusparseHandle_t handle, cusparseOpera
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMV, OP_cusparseSpMV,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_DNVEC);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3557,17 +2219,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_bufferSize(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMV_bufferSize,
 		OP_cusparseSpMV_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_placed(&items, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_DNVEC);
-	library_put_placed(&items, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opA),
+		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+		PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3581,17 +2239,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMV_preprocess,
 		OP_cusparseSpMV_preprocess, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_DNVEC);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpMatGetSizes, hand_cusparseSpMatGetSizes,
@@ -3619,13 +2273,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t ha
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_bufferSize,
 		OP_cusparseSpMatConvert_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_descriptor(&items, sourceDescr, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, targetDescr, CUSPARSE_ITEM_SPMAT);
-	library_put_int(&items, (uint32_t)copyValues);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT), PUT_INT(copyValues),
+		PUT_INT(alg),
+		PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
+		PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3640,13 +2292,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_analysis(cusparseHandle_t hand
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_analysis,
 		OP_cusparseSpMatConvert_analysis, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_descriptor(&items, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	library_put_int(&items, (uint32_t)copyValues);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED),
+		PUT_INT(copyValues), PUT_INT(alg),
+		PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3661,13 +2311,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert,
 		OP_cusparseSpMatConvert, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_descriptor(&items, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)copyValues);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT_INT(copyValues), PUT_INT(alg),
+		PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpSV_createDescr, cusparse_new,
@@ -3686,16 +2334,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_bufferSize,
 		OP_cusparseSpSV_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_placed(&items, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_DNVEC);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opA),
+		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS),
+		PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3710,16 +2355,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_analysis(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_analysis,
 		OP_cusparseSpSV_analysis, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_DNVEC);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3733,15 +2375,12 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_solve, OP_cusparseSpSV_solve,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, vecX, CUSPARSE_ITEM_DNVEC);
-	library_put_descriptor(&items, vecY, CUSPARSE_ITEM_DNVEC);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
+	PUT_INT(opA),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
 	return library_send(&items);
 }
 
@@ -3753,9 +2392,8 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_updateMatrix(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_updateMatrix,
 		OP_cusparseSpSV_updateMatrix, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-	library_put_device(&items, newValues);
-	library_put_int(&items, (uint32_t)updatePart);
+	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS), PUT(device, newValues),
+		PUT_INT(updatePart);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpSM_createDescr, cusparse_new,
@@ -3774,17 +2412,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_bufferSize,
 		OP_cusparseSpSM_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS),
+		PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3799,17 +2433,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_analysis,
 		OP_cusparseSpSM_analysis, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3824,16 +2454,12 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_solve, OP_cusparseSpSM_solve,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
 	return library_send(&items);
 }
 
@@ -3845,9 +2471,8 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_updateMatrix(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_updateMatrix,
 		OP_cusparseSpSM_updateMatrix, LIBRARY_LEARNED, handle);
-	library_put_descriptor(&items, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-	library_put_device(&items, newValues);
-	library_put_int(&items, (uint32_t)updatePart);
+	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS), PUT(device, newValues),
+		PUT_INT(updatePart);
 	return library_send(&items);
 }
 
@@ -3862,18 +2487,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM_bufferSize(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMM_bufferSize,
 		OP_cusparseSpMM_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_placed(&items, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -3888,18 +2508,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM_preprocess(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMM_preprocess,
 		OP_cusparseSpMM_preprocess, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -3913,18 +2528,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOpera
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMM, OP_cusparseSpMM,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_DNMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpGEMM_createDescr, cusparse_new,
@@ -3944,20 +2554,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_workEstimation(cusparseHandle_t hand
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_workEstimation,
 		OP_cusparseSpGEMM_workEstimation, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED);
-	library_put_inout(&items, bufferSize1, sizeof(*bufferSize1));
-	library_put_device(&items, externalBuffer1);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED),
+		PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpGEMM_getNumProducts,
@@ -3977,22 +2582,16 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t hand
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_estimateMemory,
 		OP_cusparseSpGEMM_estimateMemory, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	library_put_float(&items, chunk_fraction);
-	library_put_inout(&items, bufferSize3, sizeof(*bufferSize3));
-	library_put_device(&items, externalBuffer3);
-	library_put_inout(&items, bufferSize2, sizeof(*bufferSize2));
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+		PUT(float, chunk_fraction), PUT(inout, bufferSize3, sizeof(*bufferSize3)),
+		PUT(device, externalBuffer3), PUT(inout, bufferSize2, sizeof(*bufferSize2));
 	return library_send(&items);
 }
 
@@ -4008,20 +2607,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_compute,
 		OP_cusparseSpGEMM_compute, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	library_put_inout(&items, bufferSize2, sizeof(*bufferSize2));
-	library_put_device(&items, externalBuffer2);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED),
+		PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+		PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2);
 	return library_send(&items);
 }
 
@@ -4033,18 +2627,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle,
 \
 		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
 				LIBRARY_LEARNED, handle); \
-		library_put_int(&items, (uint32_t)opA); \
-		library_put_int(&items, (uint32_t)opB); \
-		library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType), \
-				cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS); \
-		library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS); \
-		library_put_placed(&items, beta, cusparse_scalar_bytes(computeType), \
-				cusparse_place(items.mode), false); \
-		library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS); \
-		library_put_int(&items, (uint32_t)computeType); \
-		library_put_int(&items, (uint32_t)alg); \
-		library_put_descriptor(&items, spgemmDescr, \
+		PUT_INT(opA), PUT_INT(opB), PUT(placed, alpha, \
+				cusparse_scalar_bytes(computeType), \
+				cusparse_place(items.mode), false), PUT(descriptor, matA, \
+				CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT(descriptor, matB, \
+				CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT(placed, beta, \
+				cusparse_scalar_bytes(computeType), \
+				cusparse_place(items.mode), false), PUT(descriptor, matC, \
+				CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType), \
+				PUT_INT(alg), PUT(descriptor, spgemmDescr, \
 				CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS); \
 		return library_send(&items); \
 	}
@@ -4061,15 +2652,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_workEstimation(cusparseHandle_t
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_workEstimation,
 		OP_cusparseSpGEMMreuse_workEstimation, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	library_put_inout(&items, bufferSize1, sizeof(*bufferSize1));
-	library_put_device(&items, externalBuffer1);
+	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
+		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+		PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
 	return library_send(&items);
 }
 
@@ -4086,19 +2673,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_nnz(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_nnz,
 		OP_cusparseSpGEMMreuse_nnz, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	library_put_inout(&items, bufferSize2, sizeof(*bufferSize2));
-	library_put_device(&items, externalBuffer2);
-	library_put_inout(&items, bufferSize3, sizeof(*bufferSize3));
-	library_put_device(&items, externalBuffer3);
-	library_put_inout(&items, bufferSize4, sizeof(*bufferSize4));
-	library_put_device(&items, externalBuffer4);
+	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
+		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+		PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2),
+		PUT(inout, bufferSize3, sizeof(*bufferSize3)), PUT(device, externalBuffer3),
+		PUT(inout, bufferSize4, sizeof(*bufferSize4)), PUT(device, externalBuffer4);
 	return library_send(&items);
 }
 
@@ -4113,15 +2694,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_copy(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_copy,
 		OP_cusparseSpGEMMreuse_copy, LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-	library_put_inout(&items, bufferSize5, sizeof(*bufferSize5));
-	library_put_device(&items, externalBuffer5);
+	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
+		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+		PUT(inout, bufferSize5, sizeof(*bufferSize5)), PUT(device, externalBuffer5);
 	return library_send(&items);
 }
 LIKE_cusparseSpGEMM_copy(cusparseSpGEMMreuse_compute)
@@ -4141,19 +2718,14 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM_bufferSize,
 		OP_cusparseSpGEAM_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT);
-	library_put_placed(&items, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
+		PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -4168,19 +2740,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_nnz(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM_nnz, OP_cusparseSpGEAM_nnz,
 		LIBRARY_CALL, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED),
+		PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -4195,19 +2763,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM(cusparseHandle_t handle, cusparseOpe
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM, OP_cusparseSpGEAM,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_descriptor(&items, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT_INT(computeType), PUT_INT(alg),
+		PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -4222,18 +2786,13 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM_bufferSize(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM_bufferSize,
 		OP_cusparseSDDMM_bufferSize, LIBRARY_CACHED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_placed(&items, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), true);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_out(&items, bufferSize, sizeof(*bufferSize));
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -4248,18 +2807,13 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM_preprocess(cusparseHandle_t handle,
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM_preprocess,
 		OP_cusparseSDDMM_preprocess, LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+		PUT_INT(computeType), PUT_INT(alg), PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -4273,61 +2827,44 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOper
 
 	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM, OP_cusparseSDDMM,
 		LIBRARY_LEARNED, handle);
-	library_put_int(&items, (uint32_t)opA);
-	library_put_int(&items, (uint32_t)opB);
-	library_put_placed(&items, alpha, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matA, CUSPARSE_ITEM_DNMAT);
-	library_put_descriptor(&items, matB, CUSPARSE_ITEM_DNMAT);
-	library_put_placed(&items, beta, cusparse_scalar_bytes(computeType),
-		cusparse_place(items.mode), false);
-	library_put_descriptor(&items, matC, CUSPARSE_ITEM_SPMAT);
-	library_put_int(&items, (uint32_t)computeType);
-	library_put_int(&items, (uint32_t)alg);
-	library_put_device(&items, externalBuffer);
+	PUT_INT(opA), PUT_INT(opB),
+		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
+		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
+		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
+		PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
+#define NO(name) REFUSED(cusparse, cusparseStatus_t, name)
 #define cusparse_refused(call, name, why) front_refused(&cusparse_front, call, name, why)
 
 #define WHY "the library's log is the agent's own"
 #if VCUDA_ABI == 12
-REFUSED(cusparse, cusparseStatus_t, cusparseLoggerOpenFile)
+NO(cusparseLoggerOpenFile)
 #endif
 #undef WHY
 
 #define WHY "a complex threshold by value is not served: use prune, or the real form"
 #if VCUDA_ABI == 12
-REFUSED(cusparse, cusparseStatus_t, cusparseCnnz_compress)
-REFUSED(cusparse, cusparseStatus_t, cusparseZnnz_compress)
-REFUSED(cusparse, cusparseStatus_t, cusparseCcsr2csr_compress)
-REFUSED(cusparse, cusparseStatus_t, cusparseZcsr2csr_compress)
+NO(cusparseCnnz_compress) NO(cusparseZnnz_compress) NO(cusparseCcsr2csr_compress)
+NO(cusparseZcsr2csr_compress)
 #endif
 #undef WHY
 
 #define WHY "experimental (CUSPARSE_ENABLE_EXPERIMENTAL_API): not served"
 #if VCUDA_ABI == 12
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMV_createDescr)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMV_destroyDescr)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVDescrSetParam)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVDescrGetParam)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVGeneric)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVGeneric_bufferSize)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVGeneric_preprocess)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_bufferSize)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_createDescr)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_destroyDescr)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_createPlan)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_destroyPlan)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp_setGlobalUserData)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMVOp)
+NO(cusparseSpMV_createDescr) NO(cusparseSpMV_destroyDescr) NO(cusparseSpMVDescrSetParam)
+NO(cusparseSpMVDescrGetParam) NO(cusparseSpMVGeneric) NO(cusparseSpMVGeneric_bufferSize)
+NO(cusparseSpMVGeneric_preprocess) NO(cusparseSpMVOp_bufferSize) NO(cusparseSpMVOp_createDescr)
+NO(cusparseSpMVOp_destroyDescr) NO(cusparseSpMVOp_createPlan) NO(cusparseSpMVOp_destroyPlan)
+NO(cusparseSpMVOp_setGlobalUserData) NO(cusparseSpMVOp)
 #endif
 #undef WHY
 
 #define WHY "operators compiled by the program run in NVIDIA's library only: use SpMM"
 #if VCUDA_ABI == 12
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMMOp_createPlan)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMMOp)
-REFUSED(cusparse, cusparseStatus_t, cusparseSpMMOp_destroyPlan)
+NO(cusparseSpMMOp_createPlan) NO(cusparseSpMMOp) NO(cusparseSpMMOp_destroyPlan)
 #endif
 #undef WHY

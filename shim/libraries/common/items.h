@@ -223,4 +223,12 @@ static inline void library_put_descriptor(
 	items->front->descriptor(items, descriptor, kind);
 }
 
+/* What a stub puts its parameters with, into `items`. */
+#define PUT(what, ...) library_put_##what(&items, __VA_ARGS__)
+#define PUT_INT(value) PUT(int, (uint32_t)(value))
+#define PUT_LONG(value) PUT(long, (uint64_t)(value))
+#define PUT_OUT(to) library_out(&items, to, sizeof(*(to)))
+#define PUT_OUT_MAYBE(to) library_out_maybe(&items, to, sizeof(*(to)))
+#define PUT_LIST(to, count) library_list(&items, to, count, sizeof(*(to)))
+
 #endif

@@ -116,6 +116,11 @@ uint32_t library_get_content(
 	struct library_frame *f, uint32_t kind, uint32_t most, const uint32_t **words);
 /* `bytes` of the varying part, rounded up to 8; NULL where there are fewer. */
 const void *library_get_bytes(struct library_frame *f, uint32_t bytes);
+/* What a serve function gets its parameters with: each declares one. */
+#define GET(type, name, what, ...) type name = library_get_##what(f, ##__VA_ARGS__)
+#define GET_INT(type, name) type name = (type)library_get_int(f)
+#define GET_LONG(type, name) type name = (type)library_get_long(f)
+
 /* Ends the call: the first of these is what it answers. */
 void library_refuse(struct library_frame *f, int status);
 /* The same for what violates the protocol. */
