@@ -934,7 +934,8 @@ static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, destDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
+	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionFwdAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -950,7 +951,8 @@ static int run_cudnnFindConvolutionForwardAlgorithm(struct library_frame *f)
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
+	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionFwdAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -970,7 +972,8 @@ static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device); GET_INT(int, requestedAlgoCount);
 	GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionFwdAlgoPerf_t));
+	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionFwdAlgoPerf_t));
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
@@ -1077,7 +1080,8 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithm(struct library_frame *f
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1097,7 +1101,8 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame 
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device); GET_INT(int, requestedAlgoCount);
 	GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
@@ -1115,7 +1120,8 @@ static int run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct library_frame 
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, gradDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1167,7 +1173,8 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithm(struct library_frame 
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1187,7 +1194,8 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_fram
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, dw, device); GET_INT(int, requestedAlgoCount);
 	GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 
 	if (library_stop(f, !call, f->name))
@@ -1205,7 +1213,8 @@ static int run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct library_fram
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnFilterDescriptor_t, gradDesc, descriptor, CUDNN_KIND_FILTER);
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
-	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount, sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
+			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1266,7 +1275,8 @@ static int run_cudnnGetRNNWorkspaceSize(struct library_frame *f)
 {
 	__typeof__(cudnnGetRNNWorkspaceSize) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out);
 
 	if (library_stop(f, !call, f->name))
@@ -1290,7 +1300,8 @@ static int run_cudnnRNNForwardInference(struct library_frame *f)
 {
 	__typeof__(cudnnRNNForwardInference) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, hx, device);
@@ -1298,7 +1309,8 @@ static int run_cudnnRNNForwardInference(struct library_frame *f)
 	GET(void *, cx, device);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, w, device);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
 	GET(cudnnTensorDescriptor_t, hyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, hy, device);
@@ -1351,7 +1363,8 @@ static int run_cudnnRNNForwardTraining(struct library_frame *f)
 {
 	__typeof__(cudnnRNNForwardTraining) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, hx, device);
@@ -1359,7 +1372,8 @@ static int run_cudnnRNNForwardTraining(struct library_frame *f)
 	GET(void *, cx, device);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, w, device);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
 	GET(cudnnTensorDescriptor_t, hyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, hy, device);
@@ -1379,9 +1393,11 @@ static int run_cudnnRNNBackwardData(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardData) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-	const cudnnTensorDescriptor_t *dyDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *dyDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device);
 	GET(cudnnTensorDescriptor_t, dhyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dhy, device);
@@ -1393,7 +1409,8 @@ static int run_cudnnRNNBackwardData(struct library_frame *f)
 	GET(void *, hx, device);
 	GET(cudnnTensorDescriptor_t, cxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, cx, device);
-	const cudnnTensorDescriptor_t *dxDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *dxDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device);
 	GET(cudnnTensorDescriptor_t, dhxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dhx, device);
@@ -1413,11 +1430,13 @@ static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 {
 	__typeof__(cudnnRNNBackwardWeights) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
-	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnTensorDescriptor_t, hxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, hx, device);
-	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t *)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
+	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t
+			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(void *, y, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);

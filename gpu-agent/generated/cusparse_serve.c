@@ -1798,7 +1798,8 @@ static int run_cusparseSpGEMM_workEstimation(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED);
 	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
 
 	if (library_stop(f, !call, f->name))
@@ -1817,7 +1818,8 @@ static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(float, chunk_fraction, float); GET(size_t *, bufferSize3, inout);
 	GET(void *, externalBuffer3, device); GET(size_t *, bufferSize2, inout);
 
@@ -1837,7 +1839,8 @@ static int run_cusparseSpGEMM_compute(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
 
 	if (library_stop(f, !call, f->name))
@@ -1856,7 +1859,8 @@ static int run_cusparseSpGEMM_copy(struct library_frame *f)
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 
 	if (library_stop(f, !call, f->name))
 		return f->status;
@@ -1872,7 +1876,8 @@ static int run_cusparseSpGEMMreuse_workEstimation(struct library_frame *f)
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
 
 	if (library_stop(f, !call, f->name))
@@ -1889,7 +1894,8 @@ static int run_cusparseSpGEMMreuse_nnz(struct library_frame *f)
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
 	GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
 	GET(size_t *, bufferSize3, inout); GET(void *, externalBuffer3, device);
 	GET(size_t *, bufferSize4, inout); GET(void *, externalBuffer4, device);
@@ -1908,7 +1914,8 @@ static int run_cusparseSpGEMMreuse_copy(struct library_frame *f)
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
+	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
+			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize5, inout); GET(void *, externalBuffer5, device);
 
 	if (library_stop(f, !call, f->name))
@@ -1927,7 +1934,8 @@ static int run_cusparseSpGEAM_bufferSize(struct library_frame *f)
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
-	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
+	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
+			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
@@ -1946,7 +1954,8 @@ static int run_cusparseSpGEAM_nnz(struct library_frame *f)
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
-	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
+	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
+			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
@@ -1965,7 +1974,8 @@ static int run_cusparseSpGEAM(struct library_frame *f)
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEAMAlg_t, alg);
-	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
+	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
+			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
@@ -2035,7 +2045,8 @@ static int run_cusparseSpMatConvert_bufferSize(struct library_frame *f)
 	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
-	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
+			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
 	GET(size_t *, bufferSize, out);
 
 	if (library_stop(f, !call, f->name))
@@ -2048,10 +2059,12 @@ static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
 {
 	__typeof__(cusparseSpMatConvert_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
-	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor,
+			CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
-	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
+			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))
@@ -2064,10 +2077,12 @@ static int run_cusparseSpMatConvert(struct library_frame *f)
 {
 	__typeof__(cusparseSpMatConvert) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
-	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
+	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor,
+			CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseSpMatConvertAlg_t, alg);
-	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
+	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
+			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
 
 	if (library_stop(f, !call, f->name))

@@ -106,7 +106,7 @@ def stub(api, entry):
             puts.append(put(function, args))
     if entry.has("requires"):
         puts.append(f"library_require(&items, {entry.options['requires']})")
-    out += text.wrap("\t", puts, ";\n") if puts else ""
+    out += text.statements(puts, ",") if puts else ""
     return out + "\treturn library_send(&items);\n}\n"
 
 
@@ -164,7 +164,7 @@ def serve_parts(api, entry):
             gets.append(f"{p.base} *{p.name} = NULL")
         elif argument(api, entry, p) == p.name:
             gets.append(get(api, entry, p))
-    out = (text.wrap("\t", gets, ";\n", "\t", ";") if gets else "") + "\n"
+    out = (text.statements(gets, ";") if gets else "") + "\n"
     if entry.has("requires"):
         out += text.wrap("\tlibrary_require(", ["f", entry.options["requires"]], ");") + "\n"
     return out, [argument(api, entry, p) for p in entry.params]

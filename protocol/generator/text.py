@@ -68,6 +68,12 @@ def broken(line, width):
     return out + [line]
 
 
+def statements(items, separator):
+    """Expressions or declarations of a function's body, as many on a line as fit."""
+    lines = wrap("\t", items, ";", "\t", separator).split("\n")
+    return "".join(f"{part}\n" for line in lines for part in broken(line, WIDTH))
+
+
 def macro(head, body):
     """#define HEAD BODY, which is indented."""
     lines = [f"#define {head}"]

@@ -79,15 +79,15 @@ STUB_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
 	library_begin(&items, &cublaslt_front, CALL_cublasLtMatmul, OP_cublasLtMatmul,
 		LIBRARY_LEARNED, lightHandle);
 	PUT(descriptor, computeDesc, CUBLASLT_ITEM_MATMUL),
-		PUT(placed, alpha, cublaslt_scale_bytes(computeDesc), cublaslt_alpha(items.mode), false),
-		PUT(aligned, A, NULL), PUT(descriptor, Adesc, CUBLASLT_ITEM_LAYOUT),
-		PUT(aligned, B, NULL), PUT(descriptor, Bdesc, CUBLASLT_ITEM_LAYOUT),
-		PUT(placed, beta, cublaslt_scale_bytes(computeDesc), cublaslt_beta(items.mode), false),
-		PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT),
-		PUT(aligned, D, C), PUT(descriptor, Ddesc, CUBLASLT_ITEM_LAYOUT),
-		PUT(value, algo, sizeof(*algo)), PUT(aligned, workspace, NULL),
-		PUT_LONG(workspaceSizeInBytes), PUT(stream, stream),
-		library_require(&items, Adesc && Bdesc && Ddesc);
+	PUT(placed, alpha, cublaslt_scale_bytes(computeDesc), cublaslt_alpha(items.mode),
+			false),
+	PUT(aligned, A, NULL), PUT(descriptor, Adesc, CUBLASLT_ITEM_LAYOUT),
+	PUT(aligned, B, NULL), PUT(descriptor, Bdesc, CUBLASLT_ITEM_LAYOUT),
+	PUT(placed, beta, cublaslt_scale_bytes(computeDesc), cublaslt_beta(items.mode), false),
+	PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT), PUT(aligned, D, C),
+	PUT(descriptor, Ddesc, CUBLASLT_ITEM_LAYOUT), PUT(value, algo, sizeof(*algo)),
+	PUT(aligned, workspace, NULL), PUT_LONG(workspaceSizeInBytes), PUT(stream, stream),
+	library_require(&items, Adesc && Bdesc && Ddesc);
 	return library_send(&items);
 }
 
@@ -103,13 +103,15 @@ STUB_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
 	library_begin(&items, &cublaslt_front, CALL_cublasLtMatrixTransform,
 		OP_cublasLtMatrixTransform, LIBRARY_LEARNED, lightHandle);
 	PUT(descriptor, transformDesc, CUBLASLT_ITEM_TRANSFORM),
-		PUT(placed, alpha, cublaslt_transform_bytes(transformDesc), cublaslt_alpha(items.mode), false),
-		PUT(aligned, A, NULL), PUT(descriptor, Adesc, CUBLASLT_ITEM_LAYOUT),
-		PUT(placed, B ? beta : NULL, cublaslt_transform_bytes(transformDesc), cublaslt_beta(items.mode), true),
-		PUT(aligned, B, NULL), PUT(descriptor, Bdesc, CUBLASLT_ITEM_LAYOUT),
-		PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT),
-		PUT(stream, stream),
-		library_require(&items, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
+	PUT(placed, alpha, cublaslt_transform_bytes(transformDesc), cublaslt_alpha(items.mode),
+			false),
+	PUT(aligned, A, NULL), PUT(descriptor, Adesc, CUBLASLT_ITEM_LAYOUT),
+	PUT(placed, B ? beta : NULL, cublaslt_transform_bytes(transformDesc),
+			cublaslt_beta(items.mode), true),
+	PUT(aligned, B, NULL), PUT(descriptor, Bdesc, CUBLASLT_ITEM_LAYOUT),
+	PUT(aligned, C, NULL), PUT(descriptor, Cdesc, CUBLASLT_ITEM_LAYOUT),
+	PUT(stream, stream),
+	library_require(&items, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
 	return library_send(&items);
 }
 STUB(library, cublasStatus_t, cublasLtMatrixLayoutInit_internal,

@@ -182,8 +182,8 @@ STUB_EXPORT cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void 
 	library_begin(&items, &cudnn_front, CALL_cudnnTransformTensor, OP_cudnnTransformTensor,
 		LIBRARY_LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 
@@ -198,10 +198,10 @@ STUB_EXPORT cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnTransformTensorEx,
 		OP_cudnnTransformTensorEx, LIBRARY_LEARNED, handle);
 	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
-		PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
-		PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR), PUT(device, srcData),
-		PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
-		PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT(device, destData);
+	PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
+	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR), PUT(device, srcData),
+	PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
+	PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT(device, destData);
 	return library_send(&items);
 }
 
@@ -215,8 +215,8 @@ STUB_EXPORT cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha
 	library_begin(&items, &cudnn_front, CALL_cudnnAddTensor, OP_cudnnAddTensor,
 		LIBRARY_LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(aDesc)), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR),
-		PUT(device, A), PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
-		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
+	PUT(device, A), PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
+	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateOpTensorDescriptor, cudnn_descriptor_new,
@@ -245,12 +245,12 @@ STUB_EXPORT cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnOpTensor, OP_cudnnOpTensor,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, opTensorDesc, CUDNN_KIND_OP_TENSOR),
-		PUT(scalar, alpha1, cudnn_scale_bytes(opTensorDesc)),
-		PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
-		PUT(scalar, alpha2, cudnn_scale_bytes(opTensorDesc)),
-		PUT(descriptor, bDesc, CUDNN_KIND_TENSOR), PUT(device, B),
-		PUT(scalar, beta, cudnn_scale_bytes(opTensorDesc)),
-		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
+	PUT(scalar, alpha1, cudnn_scale_bytes(opTensorDesc)),
+	PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
+	PUT(scalar, alpha2, cudnn_scale_bytes(opTensorDesc)),
+	PUT(descriptor, bDesc, CUDNN_KIND_TENSOR), PUT(device, B),
+	PUT(scalar, beta, cudnn_scale_bytes(opTensorDesc)),
+	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateReduceTensorDescriptor, cudnn_descriptor_new,
@@ -305,11 +305,10 @@ STUB_EXPORT cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnReduceTensor, OP_cudnnReduceTensor,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(device, indices),
-		PUT_LONG(indicesSizeInBytes), PUT(device, workspace),
-		PUT_LONG(workspaceSizeInBytes), PUT(scalar, alpha, cudnn_scale_bytes(aDesc)),
-		PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
-		PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
-		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
+	PUT_LONG(indicesSizeInBytes), PUT(device, workspace), PUT_LONG(workspaceSizeInBytes),
+	PUT(scalar, alpha, cudnn_scale_bytes(aDesc)), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR),
+	PUT(device, A), PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
+	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
 	return library_send(&items);
 }
 
@@ -322,7 +321,7 @@ STUB_EXPORT cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnSetTensor, OP_cudnnSetTensor,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(scalar, valuePtr, cudnn_value_bytes(yDesc));
+	PUT(scalar, valuePtr, cudnn_value_bytes(yDesc));
 	return library_send(&items);
 }
 
@@ -335,7 +334,7 @@ STUB_EXPORT cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnScaleTensor, OP_cudnnScaleTensor,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(scalar, alpha, cudnn_scale_bytes(yDesc));
+	PUT(scalar, alpha, cudnn_scale_bytes(yDesc));
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFilterDescriptor, cudnn_descriptor_new,
@@ -370,10 +369,10 @@ STUB_EXPORT cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnTransformFilter, OP_cudnnTransformFilter,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
-		PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
-		PUT(descriptor, srcDesc, CUDNN_KIND_FILTER), PUT(device, srcData),
-		PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
-		PUT(descriptor, destDesc, CUDNN_KIND_FILTER), PUT(device, destData);
+	PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
+	PUT(descriptor, srcDesc, CUDNN_KIND_FILTER), PUT(device, srcData),
+	PUT(scalar, beta, cudnn_scale_bytes(srcDesc)),
+	PUT(descriptor, destDesc, CUDNN_KIND_FILTER), PUT(device, destData);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyFilterDescriptor, cudnn_descriptor_free,
@@ -390,9 +389,9 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnSoftmaxForward, OP_cudnnSoftmaxForward,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreatePoolingDescriptor, cudnn_descriptor_new,
@@ -441,10 +440,9 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnPoolingForward, OP_cudnnPoolingForward,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateActivationDescriptor, cudnn_descriptor_new,
@@ -478,10 +476,9 @@ STUB_EXPORT cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnActivationForward,
 		OP_cudnnActivationForward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateLRNDescriptor, cudnn_descriptor_new,
@@ -506,10 +503,9 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnLRNCrossChannelForward,
 		OP_cudnnLRNCrossChannelForward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 
@@ -525,11 +521,10 @@ STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle
 	library_begin(&items, &cudnn_front, CALL_cudnnDivisiveNormalizationForward,
 		OP_cudnnDivisiveNormalizationForward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x), PUT(device, means),
-		PUT(device, temp), PUT(device, temp2),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(device, means), PUT(device, temp), PUT(device, temp2),
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveBNTensorDescriptor,
@@ -551,12 +546,11 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t 
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardInference,
 		OP_cudnnBatchNormalizationForwardInference, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
-		PUT(device, bnScale), PUT(device, bnBias), PUT(device, estimatedMean),
-		PUT(device, estimatedVariance), PUT(double, epsilon);
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
+	PUT(device, bnBias), PUT(device, estimatedMean), PUT(device, estimatedVariance),
+	PUT(double, epsilon);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnDeriveNormTensorDescriptor,
@@ -581,16 +575,15 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardInference(cudnnHandle_t handl
 	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationForwardInference,
 		OP_cudnnNormalizationForwardInference, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, normScale),
-		PUT(device, normBias), PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR),
-		PUT(device, estimatedMean), PUT(device, estimatedVariance),
-		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, z),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT(double, epsilon),
-		PUT_INT(groupCnt);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
+	PUT(device, normScale), PUT(device, normBias),
+	PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, estimatedMean),
+	PUT(device, estimatedVariance), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
+	PUT(device, z), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT(double, epsilon),
+	PUT_INT(groupCnt);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSpatialTransformerDescriptor, cudnn_descriptor_new,
@@ -626,10 +619,9 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfSamplerForward,
 		OP_cudnnSpatialTfSamplerForward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x), PUT(device, grid),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(device, grid), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateDropoutDescriptor, cudnn_descriptor_new,
@@ -673,9 +665,9 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnDropoutForward, OP_cudnnDropoutForward,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
-		PUT(descriptor, xdesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, ydesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(descriptor, xdesc, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(descriptor, ydesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
@@ -694,10 +686,10 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnSoftmaxBackward, OP_cudnnSoftmaxBackward,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+	PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -714,12 +706,11 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnPoolingBackward, OP_cudnnPoolingBackward,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
-		PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
+	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+	PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -736,12 +727,11 @@ STUB_EXPORT cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnActivationBackward,
 		OP_cudnnActivationBackward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
+	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+	PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -758,12 +748,11 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnLRNCrossChannelBackward,
 		OP_cudnnLRNCrossChannelBackward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
-		PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(yDesc)),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
+	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(scalar, beta, cudnn_scale_bytes(yDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+	PUT(device, dx);
 	return library_send(&items);
 }
 
@@ -779,12 +768,10 @@ STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationBackward(cudnnHandle_t handl
 	library_begin(&items, &cudnn_front, CALL_cudnnDivisiveNormalizationBackward,
 		OP_cudnnDivisiveNormalizationBackward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x), PUT(device, means),
-		PUT(device, dy), PUT(device, temp), PUT(device, temp2),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, dXdMeansDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
-		PUT(device, dMeans);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(device, means), PUT(device, dy), PUT(device, temp),
+	PUT(device, temp2), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, dXdMeansDesc, CUDNN_KIND_TENSOR), PUT(device, dx), PUT(device, dMeans);
 	return library_send(&items);
 }
 
@@ -803,10 +790,9 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSi
 		OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, LIBRARY_CACHED,
 		handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
+	PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -825,12 +811,10 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 		CALL_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
 		OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize, LIBRARY_CACHED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -847,7 +831,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 		OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize, LIBRARY_CACHED,
 		handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -866,14 +850,12 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t h
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardTraining,
 		OP_cudnnBatchNormalizationForwardTraining, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
-		PUT(device, bnScale), PUT(device, bnBias),
-		PUT(double, exponentialAverageFactor), PUT(device, resultRunningMean),
-		PUT(device, resultRunningVariance), PUT(double, epsilon),
-		PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance);
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
+	PUT(device, bnBias), PUT(double, exponentialAverageFactor),
+	PUT(device, resultRunningMean), PUT(device, resultRunningVariance),
+	PUT(double, epsilon), PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance);
 	return library_send(&items);
 }
 
@@ -895,18 +877,16 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(cudnnHandle_t
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardTrainingEx,
 		OP_cudnnBatchNormalizationForwardTrainingEx, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
-		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
-		PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
-		PUT(device, bnScale), PUT(device, bnBias),
-		PUT(double, exponentialAverageFactor), PUT(device, resultRunningMean),
-		PUT(device, resultRunningVariance), PUT(double, epsilon),
-		PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workspace),
-		PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-		PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, xData), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
+	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
+	PUT(device, bnBias), PUT(double, exponentialAverageFactor),
+	PUT(device, resultRunningMean), PUT(device, resultRunningVariance),
+	PUT(double, epsilon), PUT(device, resultSaveMean), PUT(device, resultSaveInvVariance),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workspace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -926,15 +906,15 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationBackward,
 		OP_cudnnBatchNormalizationBackward, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
-		PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
-		PUT(device, dBnScaleResult), PUT(device, dBnBiasResult), PUT(double, epsilon),
-		PUT(device, savedMean), PUT(device, savedInvVariance);
+	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+	PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, bnScale),
+	PUT(device, dBnScaleResult), PUT(device, dBnBiasResult), PUT(double, epsilon),
+	PUT(device, savedMean), PUT(device, savedInvVariance);
 	return library_send(&items);
 }
 
@@ -958,20 +938,20 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackwardEx(cudnnHandle_t handle
 	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationBackwardEx,
 		OP_cudnnBatchNormalizationBackwardEx, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dyData),
-		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(device, dzData),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dxData),
-		PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, bnScaleData),
-		PUT(device, bnBiasData), PUT(device, dBnScaleData), PUT(device, dBnBiasData),
-		PUT(double, epsilon), PUT(device, savedMean), PUT(device, savedInvVariance),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
-		PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-		PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dyData),
+	PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(device, dzData),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dxData),
+	PUT(descriptor, dBnScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, bnScaleData),
+	PUT(device, bnBiasData), PUT(device, dBnScaleData), PUT(device, dBnBiasData),
+	PUT(double, epsilon), PUT(device, savedMean), PUT(device, savedInvVariance),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -991,13 +971,12 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(
 		CALL_cudnnGetNormalizationForwardTrainingWorkspaceSize,
 		OP_cudnnGetNormalizationForwardTrainingWorkspaceSize, LIBRARY_CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
-		PUT_INT(groupCnt);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+	PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
+	PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1017,15 +996,13 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(cudnnHandle
 	library_begin(&items, &cudnn_front, CALL_cudnnGetNormalizationBackwardWorkspaceSize,
 		OP_cudnnGetNormalizationBackwardWorkspaceSize, LIBRARY_CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, dNormScaleBiasDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
-		PUT_INT(groupCnt);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, dNormScaleBiasDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+	PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
+	PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1040,9 +1017,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHan
 	library_begin(&items, &cudnn_front, CALL_cudnnGetNormalizationTrainingReserveSpaceSize,
 		OP_cudnnGetNormalizationTrainingReserveSpaceSize, LIBRARY_CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes),
-		PUT_INT(groupCnt);
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes), PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1065,20 +1041,18 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardTraining(cudnnHandle_t handle
 	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationForwardTraining,
 		OP_cudnnNormalizationForwardTraining, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
-		PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, normScale),
-		PUT(device, normBias), PUT(double, exponentialAverageFactor),
-		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR),
-		PUT(device, resultRunningMean), PUT(device, resultRunningVariance),
-		PUT(double, epsilon), PUT(device, resultSaveMean),
-		PUT(device, resultSaveInvVariance),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
-		PUT(device, workspace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, xData), PUT(descriptor, normScaleBiasDesc, CUDNN_KIND_TENSOR),
+	PUT(device, normScale), PUT(device, normBias), PUT(double, exponentialAverageFactor),
+	PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, resultRunningMean),
+	PUT(device, resultRunningVariance), PUT(double, epsilon), PUT(device, resultSaveMean),
+	PUT(device, resultSaveInvVariance),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+	PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData), PUT(device, workspace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1104,23 +1078,22 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationBackward(cudnnHandle_t handle, cudnn
 	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationBackward,
 		OP_cudnnNormalizationBackward, LIBRARY_LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
-		PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
-		PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dyData),
-		PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(device, dzData),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dxData),
-		PUT(descriptor, dNormScaleBiasDesc, CUDNN_KIND_TENSOR),
-		PUT(device, normScaleData), PUT(device, normBiasData),
-		PUT(device, dNormScaleData), PUT(device, dNormBiasData), PUT(double, epsilon),
-		PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR), PUT(device, savedMean),
-		PUT(device, savedInvVariance),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
-		PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
-		PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
+	PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
+	PUT(scalar, betaParamDiff, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, xData),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, yData),
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dyData),
+	PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(device, dzData),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dxData),
+	PUT(descriptor, dNormScaleBiasDesc, CUDNN_KIND_TENSOR), PUT(device, normScaleData),
+	PUT(device, normBiasData), PUT(device, dNormScaleData), PUT(device, dNormBiasData),
+	PUT(double, epsilon), PUT(descriptor, normMeanVarDesc, CUDNN_KIND_TENSOR),
+	PUT(device, savedMean), PUT(device, savedInvVariance),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes), PUT_INT(groupCnt);
 	return library_send(&items);
 }
 
@@ -1150,13 +1123,12 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfSamplerBackward,
 		OP_cudnnSpatialTfSamplerBackward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
-		PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
-		PUT(scalar, alphaDgrid, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy), PUT(device, grid),
-		PUT(scalar, betaDgrid, cudnn_scale_bytes(xDesc)), PUT(device, dgrid);
+	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
+	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+	PUT(scalar, alphaDgrid, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy), PUT(device, grid),
+	PUT(scalar, betaDgrid, cudnn_scale_bytes(xDesc)), PUT(device, dgrid);
 	return library_send(&items);
 }
 
@@ -1172,9 +1144,9 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnDropoutBackward, OP_cudnnDropoutBackward,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
-		PUT(descriptor, dydesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, dxdesc, CUDNN_KIND_TENSOR), PUT(device, dx),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(descriptor, dydesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, dxdesc, CUDNN_KIND_TENSOR), PUT(device, dx), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateRNNDescriptor, cudnn_descriptor_new,
@@ -1229,8 +1201,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNTempSpaceSizes,
 		OP_cudnnGetRNNTempSpaceSizes, LIBRARY_CACHED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode),
-		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT_OUT_MAYBE(workSpaceSize),
-		PUT_OUT_MAYBE(reserveSpaceSize);
+	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT_OUT_MAYBE(workSpaceSize),
+	PUT_OUT_MAYBE(reserveSpaceSize);
 	return library_send(&items);
 }
 
@@ -1281,12 +1253,12 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForward, OP_cudnnRNNForward,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode), PUT(device, devSeqLengths),
-		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
-		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
-		PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx), PUT(device, hy),
-		PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx), PUT(device, cy),
-		PUT_LONG(weightSpaceSize), PUT(device, weightSpace), PUT_LONG(workSpaceSize),
-		PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
+	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
+	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+	PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx), PUT(device, hy),
+	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx), PUT(device, cy),
+	PUT_LONG(weightSpaceSize), PUT(device, weightSpace), PUT_LONG(workSpaceSize),
+	PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateSeqDataDescriptor, cudnn_descriptor_new,
@@ -1352,16 +1324,15 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnForward,
 		OP_cudnnMultiHeadAttnForward, LIBRARY_LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(currIdx),
-		PUT(ints, loWinIdx, cudnn_seq_steps(qDesc)),
-		PUT(ints, hiWinIdx, cudnn_seq_steps(qDesc)), PUT(device, devSeqLengthsQO),
-		PUT(device, devSeqLengthsKV), PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA),
-		PUT(device, queries), PUT(device, residuals),
-		PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
-		PUT(descriptor, vDesc, CUDNN_KIND_SEQ_DATA), PUT(device, values),
-		PUT(descriptor, oDesc, CUDNN_KIND_SEQ_DATA), PUT(device, out),
-		PUT_LONG(weightSizeInBytes), PUT(device, weights),
-		PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
-		PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
+	PUT(ints, loWinIdx, cudnn_seq_steps(qDesc)),
+	PUT(ints, hiWinIdx, cudnn_seq_steps(qDesc)), PUT(device, devSeqLengthsQO),
+	PUT(device, devSeqLengthsKV), PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA),
+	PUT(device, queries), PUT(device, residuals),
+	PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
+	PUT(descriptor, vDesc, CUDNN_KIND_SEQ_DATA), PUT(device, values),
+	PUT(descriptor, oDesc, CUDNN_KIND_SEQ_DATA), PUT(device, out),
+	PUT_LONG(weightSizeInBytes), PUT(device, weights), PUT_LONG(workSpaceSizeInBytes),
+	PUT(device, workSpace), PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
@@ -1383,13 +1354,13 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardData_v8,
 		OP_cudnnRNNBackwardData_v8, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(device, devSeqLengths),
-		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, dy),
-		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
-		PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx), PUT(device, dhy),
-		PUT(device, dhx), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
-		PUT(device, dcy), PUT(device, dcx), PUT_LONG(weightSpaceSize),
-		PUT(device, weightSpace), PUT_LONG(workSpaceSize), PUT(device, workSpace),
-		PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
+	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, dy),
+	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
+	PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx), PUT(device, dhy),
+	PUT(device, dhx), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+	PUT(device, dcy), PUT(device, dcx), PUT_LONG(weightSpaceSize), PUT(device, weightSpace),
+	PUT_LONG(workSpaceSize), PUT(device, workSpace), PUT_LONG(reserveSpaceSize),
+	PUT(device, reserveSpace);
 	return library_send(&items);
 }
 
@@ -1406,11 +1377,11 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeights_v8,
 		OP_cudnnRNNBackwardWeights_v8, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(addGrad), PUT(device, devSeqLengths),
-		PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
-		PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
-		PUT_LONG(weightSpaceSize), PUT(device, dweightSpace), PUT_LONG(workSpaceSize),
-		PUT(device, workSpace), PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
+	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
+	PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT_LONG(weightSpaceSize),
+	PUT(device, dweightSpace), PUT_LONG(workSpaceSize), PUT(device, workSpace),
+	PUT_LONG(reserveSpaceSize), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 
@@ -1431,16 +1402,15 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardData,
 		OP_cudnnMultiHeadAttnBackwardData, LIBRARY_LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION),
-		PUT(ints, loWinIdx, cudnn_seq_steps(dqDesc)),
-		PUT(ints, hiWinIdx, cudnn_seq_steps(dqDesc)), PUT(device, devSeqLengthsDQDO),
-		PUT(device, devSeqLengthsDKDV), PUT(descriptor, doDesc, CUDNN_KIND_SEQ_DATA),
-		PUT(device, dout), PUT(descriptor, dqDesc, CUDNN_KIND_SEQ_DATA),
-		PUT(device, dqueries), PUT(device, queries),
-		PUT(descriptor, dkDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dkeys),
-		PUT(device, keys), PUT(descriptor, dvDesc, CUDNN_KIND_SEQ_DATA),
-		PUT(device, dvalues), PUT(device, values), PUT_LONG(weightSizeInBytes),
-		PUT(device, weights), PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
-		PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
+	PUT(ints, loWinIdx, cudnn_seq_steps(dqDesc)),
+	PUT(ints, hiWinIdx, cudnn_seq_steps(dqDesc)), PUT(device, devSeqLengthsDQDO),
+	PUT(device, devSeqLengthsDKDV), PUT(descriptor, doDesc, CUDNN_KIND_SEQ_DATA),
+	PUT(device, dout), PUT(descriptor, dqDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dqueries),
+	PUT(device, queries), PUT(descriptor, dkDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dkeys),
+	PUT(device, keys), PUT(descriptor, dvDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dvalues),
+	PUT(device, values), PUT_LONG(weightSizeInBytes), PUT(device, weights),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
+	PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 
@@ -1460,13 +1430,13 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle
 	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardWeights,
 		OP_cudnnMultiHeadAttnBackwardWeights, LIBRARY_LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(addGrad),
-		PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA), PUT(device, queries),
-		PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
-		PUT(descriptor, vDesc, CUDNN_KIND_SEQ_DATA), PUT(device, values),
-		PUT(descriptor, doDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dout),
-		PUT_LONG(weightSizeInBytes), PUT(device, weights), PUT(device, dweights),
-		PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
-		PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
+	PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA), PUT(device, queries),
+	PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
+	PUT(descriptor, vDesc, CUDNN_KIND_SEQ_DATA), PUT(device, values),
+	PUT(descriptor, doDesc, CUDNN_KIND_SEQ_DATA), PUT(device, dout),
+	PUT_LONG(weightSizeInBytes), PUT(device, weights), PUT(device, dweights),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, workSpace),
+	PUT_LONG(reserveSpaceSizeInBytes), PUT(device, reserveSpace);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateCTCLossDescriptor, cudnn_descriptor_new,
@@ -1524,12 +1494,12 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnCTCLoss, OP_cudnnCTCLoss, LIBRARY_LEARNED,
 		handle);
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs),
-		PUT(ints, hostLabels, cudnn_label_count(probsDesc, hostLabelLengths)),
-		PUT(ints, hostLabelLengths, cudnn_batch(probsDesc)),
-		PUT(ints, hostInputLengths, cudnn_batch(probsDesc)), PUT(device, costs),
-		PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT(device, gradients),
-		PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
-		PUT(device, workspace), PUT_LONG(workSpaceSizeInBytes);
+	PUT(ints, hostLabels, cudnn_label_count(probsDesc, hostLabelLengths)),
+	PUT(ints, hostLabelLengths, cudnn_batch(probsDesc)),
+	PUT(ints, hostInputLengths, cudnn_batch(probsDesc)), PUT(device, costs),
+	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT(device, gradients),
+	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC), PUT(device, workspace),
+	PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1546,10 +1516,10 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo
 	library_begin(&items, &cudnn_front, CALL_cudnnCTCLoss_v8, OP_cudnnCTCLoss_v8,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
-		PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs),
-		PUT(device, labels), PUT(device, labelLengths), PUT(device, inputLengths),
-		PUT(device, costs), PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR),
-		PUT(device, gradients), PUT_LONG(workSpaceSizeInBytes), PUT(device, workspace);
+	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs), PUT(device, labels),
+	PUT(device, labelLengths), PUT(device, inputLengths), PUT(device, costs),
+	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT(device, gradients),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, workspace);
 	return library_send(&items);
 }
 
@@ -1565,11 +1535,11 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnGetCTCLossWorkspaceSize,
 		OP_cudnnGetCTCLossWorkspaceSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR),
-		PUT(ints, labels, cudnn_label_count(probsDesc, labelLengths)),
-		PUT(ints, labelLengths, cudnn_batch(probsDesc)),
-		PUT(ints, inputLengths, cudnn_batch(probsDesc)), PUT_INT(algo),
-		PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC), PUT_OUT(sizeInBytes);
+	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR),
+	PUT(ints, labels, cudnn_label_count(probsDesc, labelLengths)),
+	PUT(ints, labelLengths, cudnn_batch(probsDesc)),
+	PUT(ints, inputLengths, cudnn_batch(probsDesc)), PUT_INT(algo),
+	PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -1584,8 +1554,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnGetCTCLossWorkspaceSize_v8,
 		OP_cudnnGetCTCLossWorkspaceSize_v8, LIBRARY_CACHED, handle);
 	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
-		PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
+	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateConvolutionDescriptor, cudnn_descriptor_new,
@@ -1667,10 +1637,10 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t h
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionForwardAlgorithm_v7,
 		OP_cudnnGetConvolutionForwardAlgorithm_v7, LIBRARY_CACHED, handle);
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
+	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, destDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1686,9 +1656,9 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t han
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionForwardAlgorithm,
 		OP_cudnnFindConvolutionForwardAlgorithm, LIBRARY_CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1706,12 +1676,11 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t h
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionForwardAlgorithmEx,
 		OP_cudnnFindConvolutionForwardAlgorithmEx, LIBRARY_CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
-		PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
-		PUT_LONG(workSpaceSizeInBytes);
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT_INT(requestedAlgoCount),
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1725,8 +1694,8 @@ STUB_EXPORT cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDes
 	library_begin(&items, &cudnn_front, CALL_cudnnIm2Col, OP_cudnnIm2Col, LIBRARY_LEARNED,
 		handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT(device, colBuffer);
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT(device, colBuffer);
 	return library_send(&items);
 }
 
@@ -1741,8 +1710,8 @@ STUB_EXPORT cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnReorderFilterAndBias,
 		OP_cudnnReorderFilterAndBias, LIBRARY_LEARNED, handle);
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER), PUT_INT(reorderType),
-		PUT(device, filterData), PUT(device, reorderedFilterData), PUT_INT(reorderBias),
-		PUT(device, biasData), PUT(device, reorderedBiasData);
+	PUT(device, filterData), PUT(device, reorderedFilterData), PUT_INT(reorderBias),
+	PUT(device, biasData), PUT(device, reorderedBiasData);
 	return library_send(&items);
 }
 
@@ -1758,8 +1727,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t 
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionForwardWorkspaceSize,
 		OP_cudnnGetConvolutionForwardWorkspaceSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -1776,11 +1745,11 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const vo
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionForward,
 		OP_cudnnConvolutionForward, LIBRARY_LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT(device, x), PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(device, x), PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
+	PUT(device, y);
 	return library_send(&items);
 }
 
@@ -1800,15 +1769,15 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t ha
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBiasActivationForward,
 		OP_cudnnConvolutionBiasActivationForward, LIBRARY_LEARNED, handle);
 	PUT(scalar, alpha1, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(scalar, alpha2, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, z),
-		PUT(descriptor, biasDesc, CUDNN_KIND_TENSOR), PUT(device, bias),
-		PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
-		PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
+	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+	PUT(scalar, alpha2, cudnn_scale_bytes(xDesc)),
+	PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, z),
+	PUT(descriptor, biasDesc, CUDNN_KIND_TENSOR), PUT(device, bias),
+	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
+	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
 	return library_send(&items);
 }
 LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(
@@ -1826,9 +1795,9 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardDataAlgorithm,
 		OP_cudnnFindConvolutionBackwardDataAlgorithm, LIBRARY_CALL, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1846,12 +1815,12 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandl
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardDataAlgorithmEx,
 		OP_cudnnFindConvolutionBackwardDataAlgorithmEx, LIBRARY_CALL, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
-		PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
-		PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
-		PUT_LONG(workSpaceSizeInBytes);
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx),
+	PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
+	PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1868,10 +1837,10 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandl
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardDataAlgorithm_v7,
 		OP_cudnnGetConvolutionBackwardDataAlgorithm_v7, LIBRARY_CACHED, handle);
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
-		PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, gradDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
-		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
+	PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, gradDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1887,8 +1856,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHand
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardDataWorkspaceSize,
 		OP_cudnnGetConvolutionBackwardDataWorkspaceSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -1905,11 +1874,11 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, con
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardData,
 		OP_cudnnConvolutionBackwardData, LIBRARY_LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(wDesc)), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
-		PUT(device, w), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(scalar, beta, cudnn_scale_bytes(wDesc)),
-		PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT(device, dx);
+	PUT(device, w), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+	PUT(scalar, beta, cudnn_scale_bytes(wDesc)), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
+	PUT(device, dx);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 9
@@ -1930,9 +1899,9 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandl
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardFilterAlgorithm,
 		OP_cudnnFindConvolutionBackwardFilterAlgorithm, LIBRARY_CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
-		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1950,12 +1919,12 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHan
 	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardFilterAlgorithmEx,
 		OP_cudnnFindConvolutionBackwardFilterAlgorithmEx, LIBRARY_CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
-		PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
-		PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
-		PUT_LONG(workSpaceSizeInBytes);
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, y),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
+	PUT_INT(requestedAlgoCount), PUT_OUT(returnedAlgoCount),
+	PUT_LIST(perfResults, requestedAlgoCount), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1971,10 +1940,10 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHan
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
 		OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7, LIBRARY_CACHED, handle);
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
-		PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
+	PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
+	PUT_OUT(returnedAlgoCount), PUT_LIST(perfResults, requestedAlgoCount);
 	return library_send(&items);
 }
 
@@ -1990,9 +1959,8 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHa
 	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardFilterWorkspaceSize,
 		OP_cudnnGetConvolutionBackwardFilterWorkspaceSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
-		PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(algo),
-		PUT_OUT(sizeInBytes);
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
+	PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(algo), PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
 
@@ -2010,11 +1978,11 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardFilter,
 		OP_cudnnConvolutionBackwardFilter, LIBRARY_LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT(device, x), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
-		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw);
+	PUT(device, x), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
+	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, dwDesc, CUDNN_KIND_FILTER),
+	PUT(device, dw);
 	return library_send(&items);
 }
 
@@ -2028,9 +1996,9 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, con
 	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardBias,
 		OP_cudnnConvolutionBackwardBias, LIBRARY_LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(dyDesc)),
-		PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(scalar, beta, cudnn_scale_bytes(dyDesc)),
-		PUT(descriptor, dbDesc, CUDNN_KIND_TENSOR), PUT(device, db);
+	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(scalar, beta, cudnn_scale_bytes(dyDesc)),
+	PUT(descriptor, dbDesc, CUDNN_KIND_TENSOR), PUT(device, db);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnCreateFusedOpsConstParamPack,
@@ -2125,9 +2093,9 @@ STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const
 	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dForward,
 		OP_cudnnB2BCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
-		PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y),
-		PUT(device, yGated), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
-		PUT_INT(kernelSizeProj), PUT_INT(kernelSizeMixer), PUT_INT(dataType);
+	PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y), PUT(device, yGated),
+	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSizeProj),
+	PUT_INT(kernelSizeMixer), PUT_INT(dataType);
 	return library_send(&items);
 }
 
@@ -2144,11 +2112,11 @@ STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, cons
 	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dBackward,
 		OP_cudnnB2BCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
-		PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y),
-		PUT(device, dy), PUT(device, dx), PUT(device, dweightsProj),
-		PUT(device, dweightsMixer), PUT(device, dskipBias), PUT_INT(batch),
-		PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSizeProj),
-		PUT_INT(kernelSizeMixer), PUT_INT(dataType), PUT_INT(dwDataType);
+	PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y), PUT(device, dy),
+	PUT(device, dx), PUT(device, dweightsProj), PUT(device, dweightsMixer),
+	PUT(device, dskipBias), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
+	PUT_INT(kernelSizeProj), PUT_INT(kernelSizeMixer), PUT_INT(dataType),
+	PUT_INT(dwDataType);
 	return library_send(&items);
 }
 
@@ -2162,8 +2130,7 @@ STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dForward(cudaStream_t stream, const
 	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dForward,
 		OP_cudnnFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
-		PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize),
-		PUT_INT(dataType);
+	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType);
 	return library_send(&items);
 }
 
@@ -2177,8 +2144,8 @@ STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dBackward(cudaStream_t stream, cons
 	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dBackward,
 		OP_cudnnFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, dy),
-		PUT(device, dx), PUT(device, dweight), PUT_INT(batch), PUT_INT(dim),
-		PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType);
+	PUT(device, dx), PUT(device, dweight), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
+	PUT_INT(kernelSize), PUT_INT(dataType);
 	return library_send(&items);
 }
 
@@ -2192,7 +2159,7 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dGetBufferSizes(int batch, int 
 	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dGetBufferSizes,
 		OP_cudnnLongFFTCausalConv1dGetBufferSizes, LIBRARY_CACHED, cudnn_own());
 	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
-		PUT_OUT(workspaceSizeInBytes), PUT_OUT(reserveSpaceSizeInBytes);
+	PUT_OUT(workspaceSizeInBytes), PUT_OUT(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2207,9 +2174,9 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dForward(cudaStream_t stream, c
 	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dForward,
 		OP_cudnnLongFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
-		PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize),
-		PUT_INT(dataType), PUT(device, workspace), PUT_LONG(workspaceSizeInBytes),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
+	PUT(device, workspace), PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2224,9 +2191,9 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, 
 	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dBackward,
 		OP_cudnnLongFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, dy), PUT(device, dx), PUT(device, dweight),
-		PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize),
-		PUT_INT(dataType), PUT(device, workspace), PUT_LONG(workspaceSizeInBytes),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
+	PUT(device, workspace), PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 #endif
@@ -2342,7 +2309,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNParamsSize,
 		OP_cudnnGetRNNParamsSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
-		PUT_OUT(sizeInBytes), PUT_INT(dataType);
+	PUT_OUT(sizeInBytes), PUT_INT(dataType);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNLinLayerMatrixParams, cudnn_rnn_layer,
@@ -2375,14 +2342,14 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardInference,
 		OP_cudnnRNNForwardInference, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
-		PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
-		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
+	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
+	PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+	PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNPaddingMode, cudnn_rnn_set,
@@ -2412,17 +2379,17 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardInferenceEx,
 		OP_cudnnRNNForwardInferenceEx, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
-		PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
-		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
-		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
-		PUT(descriptor, kDesc, CUDNN_KIND_RNN_DATA), PUT(device, keys),
-		PUT(descriptor, cDesc, CUDNN_KIND_RNN_DATA), PUT(device, cAttn),
-		PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
-		PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
+	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+	PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+	PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
+	PUT(descriptor, kDesc, CUDNN_KIND_RNN_DATA), PUT(device, keys),
+	PUT(descriptor, cDesc, CUDNN_KIND_RNN_DATA), PUT(device, cAttn),
+	PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
+	PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetRNNAlgorithmDescriptor,
@@ -2465,15 +2432,15 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardTraining,
 		OP_cudnnRNNForwardTraining, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
-		PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
-		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
+	PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+	PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2497,18 +2464,18 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardData, OP_cudnnRNNBackwardData,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
-		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(each, dyDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dy),
-		PUT(descriptor, dhyDesc, CUDNN_KIND_TENSOR), PUT(device, dhy),
-		PUT(descriptor, dcyDesc, CUDNN_KIND_TENSOR), PUT(device, dcy),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
-		PUT(each, dxDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dx),
-		PUT(descriptor, dhxDesc, CUDNN_KIND_TENSOR), PUT(device, dhx),
-		PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
+	PUT(each, dyDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dy),
+	PUT(descriptor, dhyDesc, CUDNN_KIND_TENSOR), PUT(device, dhy),
+	PUT(descriptor, dcyDesc, CUDNN_KIND_TENSOR), PUT(device, dcy),
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+	PUT(each, dxDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dx),
+	PUT(descriptor, dhxDesc, CUDNN_KIND_TENSOR), PUT(device, dhx),
+	PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2526,12 +2493,11 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeights,
 		OP_cudnnRNNBackwardWeights, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
-		PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
-		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
+	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(descriptor, dwDesc, CUDNN_KIND_FILTER),
+	PUT(device, dw), PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2555,18 +2521,18 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTrainingEx(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardTrainingEx,
 		OP_cudnnRNNForwardTrainingEx, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
-		PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
-		PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
-		PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
-		PUT(descriptor, kDesc, CUDNN_KIND_RNN_DATA), PUT(device, keys),
-		PUT(descriptor, cDesc, CUDNN_KIND_RNN_DATA), PUT(device, cAttn),
-		PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
-		PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
+	PUT(descriptor, hyDesc, CUDNN_KIND_TENSOR), PUT(device, hy),
+	PUT(descriptor, cyDesc, CUDNN_KIND_TENSOR), PUT(device, cy),
+	PUT(descriptor, kDesc, CUDNN_KIND_RNN_DATA), PUT(device, keys),
+	PUT(descriptor, cDesc, CUDNN_KIND_RNN_DATA), PUT(device, cAttn),
+	PUT(descriptor, iDesc, CUDNN_KIND_RNN_DATA), PUT(device, iAttn),
+	PUT(descriptor, qDesc, CUDNN_KIND_RNN_DATA), PUT(device, queries),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2591,19 +2557,19 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardDataEx(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardDataEx,
 		OP_cudnnRNNBackwardDataEx, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA),
-		PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_RNN_DATA), PUT(device, dy),
-		PUT(descriptor, dcDesc, CUDNN_KIND_RNN_DATA), PUT(device, dcAttn),
-		PUT(descriptor, dhyDesc, CUDNN_KIND_TENSOR), PUT(device, dhy),
-		PUT(descriptor, dcyDesc, CUDNN_KIND_TENSOR), PUT(device, dcy),
-		PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
-		PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
-		PUT(descriptor, dxDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
-		PUT(descriptor, dhxDesc, CUDNN_KIND_TENSOR), PUT(device, dhx),
-		PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx),
-		PUT(descriptor, dkDesc, CUDNN_KIND_RNN_DATA), PUT(device, dkeys),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_RNN_DATA), PUT(device, dy),
+	PUT(descriptor, dcDesc, CUDNN_KIND_RNN_DATA), PUT(device, dcAttn),
+	PUT(descriptor, dhyDesc, CUDNN_KIND_TENSOR), PUT(device, dhy),
+	PUT(descriptor, dcyDesc, CUDNN_KIND_TENSOR), PUT(device, dcy),
+	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
+	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
+	PUT(descriptor, dxDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
+	PUT(descriptor, dhxDesc, CUDNN_KIND_TENSOR), PUT(device, dhx),
+	PUT(descriptor, dcxDesc, CUDNN_KIND_TENSOR), PUT(device, dcx),
+	PUT(descriptor, dkDesc, CUDNN_KIND_RNN_DATA), PUT(device, dkeys),
+	PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes), PUT(device, reserveSpace),
+	PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 
@@ -2620,11 +2586,10 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
 	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeightsEx,
 		OP_cudnnRNNBackwardWeightsEx, LIBRARY_LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
-		PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
-		PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
-		PUT(device, workSpace), PUT_LONG(workSpaceSizeInBytes),
-		PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT(device, dw),
-		PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
+	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
+	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, workSpace),
+	PUT_LONG(workSpaceSizeInBytes), PUT(descriptor, dwDesc, CUDNN_KIND_FILTER),
+	PUT(device, dw), PUT(device, reserveSpace), PUT_LONG(reserveSpaceSizeInBytes);
 	return library_send(&items);
 }
 STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetRNNForwardTrainingAlgorithmMaxCount,

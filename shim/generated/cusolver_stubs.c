@@ -411,10 +411,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv, OP_cusolverDnIRSXgesv,
 		LIBRARY_CALL, handle);
 	PUT(descriptor, gesv_irs_params, CUSOLVER_ITEM_REFINEMENT),
-		PUT(descriptor, gesv_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(n), PUT_INT(nrhs),
-		PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb), PUT(device, dX),
-		PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), PUT_OUT(niters),
-		PUT(device, d_info);
+	PUT(descriptor, gesv_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(n), PUT_INT(nrhs),
+	PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb), PUT(device, dX),
+	PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), PUT_OUT(niters),
+	PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -428,7 +428,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t ha
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv_bufferSize,
 		OP_cusolverDnIRSXgesv_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(n), PUT_INT(nrhs),
-		PUT_OUT(lwork_bytes);
+	PUT_OUT(lwork_bytes);
 	return library_send(&items);
 }
 
@@ -445,10 +445,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels, OP_cusolverDnIRSXgels,
 		LIBRARY_CALL, handle);
 	PUT(descriptor, gels_irs_params, CUSOLVER_ITEM_REFINEMENT),
-		PUT(descriptor, gels_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(m), PUT_INT(n),
-		PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb),
-		PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes),
-		PUT_OUT(niters), PUT(device, d_info);
+	PUT(descriptor, gels_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(m), PUT_INT(n),
+	PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb),
+	PUT(device, dX), PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes),
+	PUT_OUT(niters), PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -462,7 +462,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t ha
 	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels_bufferSize,
 		OP_cusolverDnIRSXgels_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(m), PUT_INT(n),
-		PUT_INT(nrhs), PUT_OUT(lwork_bytes);
+	PUT_INT(nrhs), PUT_OUT(lwork_bytes);
 	return library_send(&items);
 }
 
@@ -595,8 +595,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXtrtri_bufferSize,
 		OP_cusolverDnXtrtri_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
-		PUT_LONG(lda), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(lda), PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -611,8 +610,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasF
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXtrtri, OP_cusolverDnXtrtri,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
-		PUT_LONG(lda), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, devInfo);
+	PUT_LONG(lda), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, devInfo);
 	return library_send(&items);
 }
 LIKE_cusolverDnSpotri_bufferSize(cusolverDnSlauum_bufferSize, float)
@@ -879,9 +878,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrs_bufferSize,
 		OP_cusolverDnXsytrs_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
-		PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B),
-		PUT_LONG(ldb), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -897,9 +895,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t handle, cublasF
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrs, OP_cusolverDnXsytrs,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
-		PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B),
-		PUT_LONG(ldb), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 12
@@ -916,9 +914,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrs_bufferSize,
 		OP_cusolverDnXhetrs_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -935,10 +933,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrs, OP_cusolverDnXhetrs,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #endif
@@ -1417,10 +1415,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvd_bufferSize,
 		OP_cusolverDnXsygvd_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
-		PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
-		PUT(device, d_W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
+	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
+	PUT(device, d_W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1438,11 +1436,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvd, OP_cusolverDnXsygvd,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
-		PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
-		PUT(device, d_W), PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
+	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
+	PUT(device, d_W), PUT_INT(computeType), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -1460,11 +1458,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched_bufferSize(cusolverDn
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvStridedBatched_bufferSize,
 		OP_cusolverDnXsygvStridedBatched_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-		PUT_LONG(strideB), PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW),
-		PUT_INT(computeType), PUT_LONG(batchSize), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_LONG(strideB),
+	PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW), PUT_INT(computeType),
+	PUT_LONG(batchSize), PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1482,12 +1479,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched(cusolverDnHandle_t ha
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvStridedBatched,
 		OP_cusolverDnXsygvStridedBatched, LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-		PUT_LONG(strideB), PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW),
-		PUT_INT(computeType), PUT_LONG(batchSize), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_LONG(strideB),
+	PUT_INT(dataTypeW), PUT(device, W), PUT_LONG(strideW), PUT_INT(computeType),
+	PUT_LONG(batchSize), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -1505,12 +1501,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx_bufferSize(cusolverDnHandle_t han
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvdx_bufferSize,
 		OP_cusolverDnXsygvdx_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
-		PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
-		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
-		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
-		PUT_OUT_MAYBE(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
+	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
+	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+	PUT_OUT_MAYBE(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1529,13 +1525,13 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvdx, OP_cusolverDnXsygvdx,
 		LIBRARY_CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
-		PUT_INT(range), PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA),
-		PUT(device, d_A), PUT_LONG(lda), PUT_INT(dataTypeB), PUT(device, d_B),
-		PUT_LONG(ldb), PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
-		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
-		PUT_OUT(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
+	PUT_INT(range), PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A),
+	PUT_LONG(lda), PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
+	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+	PUT_OUT(meig), PUT_INT(dataTypeW), PUT(device, d_W), PUT_INT(computeType),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
 	return library_send(&items);
 }
 #endif
@@ -1870,8 +1866,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrf_bufferSize,
 		OP_cusolverDnXpotrf_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1887,9 +1883,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrf, OP_cusolverDnXpotrf,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -1904,8 +1900,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrs, OP_cusolverDnXpotrs,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeB),
+	PUT(device, B), PUT_LONG(ldb), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -1921,9 +1917,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeqrf_bufferSize,
 		OP_cusolverDnXgeqrf_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
-		PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+	PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1939,10 +1935,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeqrf, OP_cusolverDnXgeqrf,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
-		PUT(device, tau), PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+	PUT(device, tau), PUT_INT(computeType), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -1957,8 +1953,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrf_bufferSize,
 		OP_cusolverDnXgetrf_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -1974,10 +1970,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrf, OP_cusolverDnXgetrf,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
-		PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(computeType), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
+	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -1992,9 +1987,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrs, OP_cusolverDnXgetrs,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
-		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-		PUT(device, info);
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2010,9 +2004,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevd_bufferSize,
 		OP_cusolverDnXsyevd_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2029,10 +2023,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevd, OP_cusolverDnXsyevd,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(computeType), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 12
@@ -2049,9 +2043,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXstedc_bufferSize,
 		OP_cusolverDnXstedc_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
-		PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ),
-		PUT(device, Z), PUT_LONG(ldz), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ), PUT(device, Z),
+	PUT_LONG(ldz), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2068,10 +2062,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXstedc, OP_cusolverDnXstedc,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
-		PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ),
-		PUT(device, Z), PUT_LONG(ldz), PUT_INT(computeType),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ), PUT(device, Z),
+	PUT_LONG(ldz), PUT_INT(computeType), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 #endif
@@ -2089,10 +2083,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched_bufferSize(cusolverDnHandle_
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevBatched_bufferSize,
 		OP_cusolverDnXsyevBatched_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost),
-		PUT_LONG(batchSize);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost), PUT_LONG(batchSize);
 	return library_send(&items);
 }
 
@@ -2109,11 +2102,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevBatched,
 		OP_cusolverDnXsyevBatched, LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info),
-		PUT_LONG(batchSize);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(computeType), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info), PUT_LONG(batchSize);
 	return library_send(&items);
 }
 
@@ -2130,11 +2122,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t han
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevdx_bufferSize,
 		OP_cusolverDnXsyevdx_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
-		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
-		PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+	PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2152,12 +2144,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevdx, OP_cusolverDnXsyevdx,
 		LIBRARY_CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
-		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
-		PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+	PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2175,11 +2167,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handl
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeev_bufferSize,
 		OP_cusolverDnXgeev_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL),
-		PUT_LONG(ldvl), PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr),
-		PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL), PUT_LONG(ldvl),
+	PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2197,12 +2188,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeev, OP_cusolverDnXgeev,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL),
-		PUT_LONG(ldvl), PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr),
-		PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL), PUT_LONG(ldvl),
+	PUT_INT(dataTypeVR), PUT(device, VR), PUT_LONG(ldvr), PUT_INT(computeType),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2220,11 +2210,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvd_bufferSize,
 		OP_cusolverDnXgesvd_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
-		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
-		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
-		PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
+	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2242,12 +2231,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvd, OP_cusolverDnXgesvd,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
-		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
-		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
-		PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
+	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
+	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2265,11 +2253,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t han
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdp_bufferSize,
 		OP_cusolverDnXgesvdp_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
-		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
-		PUT_LONG(ldu), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
-		PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
+	PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2287,12 +2274,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdp, OP_cusolverDnXgesvdp,
 		LIBRARY_CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
-		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
-		PUT_LONG(ldu), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
-		PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info), PUT_OUT(h_err_sigma);
+	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
+	PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv), PUT_INT(computeType),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info), PUT_OUT(h_err_sigma);
 	return library_send(&items);
 }
 
@@ -2311,12 +2297,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr_bufferSize(cusolverDnHandle_t han
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdr_bufferSize,
 		OP_cusolverDnXgesvdr_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
-		PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
-		PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand),
-		PUT_LONG(ldUrand), PUT_INT(dataTypeVrand), PUT(device, Vrand),
-		PUT_LONG(ldVrand), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
+	PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand), PUT_LONG(ldUrand),
+	PUT_INT(dataTypeVrand), PUT(device, Vrand), PUT_LONG(ldVrand), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2335,13 +2320,12 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdr, OP_cusolverDnXgesvdr,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
-		PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
-		PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand),
-		PUT_LONG(ldUrand), PUT_INT(dataTypeVrand), PUT(device, Vrand),
-		PUT_LONG(ldVrand), PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
+	PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
+	PUT(device, Srand), PUT_INT(dataTypeUrand), PUT(device, Urand), PUT_LONG(ldUrand),
+	PUT_INT(dataTypeVrand), PUT(device, Vrand), PUT_LONG(ldVrand), PUT_INT(computeType),
+	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_info);
 	return library_send(&items);
 }
 
@@ -2358,10 +2342,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXlarft_bufferSize,
 		OP_cusolverDnXlarft_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
-		PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
-		PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
-		PUT_LONG(ldt), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
-		PUT_OUT(workspaceInBytesOnHost);
+	PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
+	PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
+	PUT_LONG(ldt), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2379,11 +2363,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXlarft, OP_cusolverDnXlarft,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
-		PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
-		PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
-		PUT_LONG(ldt), PUT_INT(computeType), PUT(device, bufferOnDevice),
-		PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
-		PUT_LONG(workspaceInBytesOnHost);
+	PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
+	PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
+	PUT_LONG(ldt), PUT_INT(computeType), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 #if VCUDA_ABI == 12
@@ -2400,9 +2384,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpolar_bufferSize,
 		OP_cusolverDnXpolar_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH),
-		PUT(device, H), PUT_LONG(ldh), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH), PUT(device, H),
+	PUT_LONG(ldh), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
+	PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
 }
 
@@ -2420,11 +2404,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnXpolar, OP_cusolverDnXpolar,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH),
-		PUT(device, H), PUT_LONG(ldh), PUT_INT(computeType),
-		PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
-		(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, d_res_nrm),
-		PUT(device, d_A_nrmF), PUT(device, d_rcond), PUT(device, d_info);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH), PUT(device, H),
+	PUT_LONG(ldh), PUT_INT(computeType), PUT(device, bufferOnDevice),
+	PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
+	PUT_LONG(workspaceInBytesOnHost), PUT(device, d_res_nrm), PUT(device, d_A_nrmF),
+	PUT(device, d_rcond), PUT(device, d_info);
 	return library_send(&items);
 }
 #endif
@@ -2441,8 +2425,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrf_bufferSize(cusolverDnHandle_t handl
 	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrf_bufferSize,
 		OP_cusolverDnPotrf_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytes);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -2457,8 +2441,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrf(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrf, OP_cusolverDnPotrf,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-		PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2473,8 +2457,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrs(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrs, OP_cusolverDnPotrs,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
-		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeB),
+	PUT(device, B), PUT_LONG(ldb), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2489,8 +2473,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnGeqrf_bufferSize(cusolverDnHandle_t handl
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGeqrf_bufferSize,
 		OP_cusolverDnGeqrf_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
-		PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+	PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -2505,9 +2489,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnGeqrf(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGeqrf, OP_cusolverDnGeqrf,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
-		PUT(device, tau), PUT_INT(computeType), PUT(device, pBuffer),
-		PUT_LONG(workspaceInBytes), PUT(device, info);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
+	PUT(device, tau), PUT_INT(computeType), PUT(device, pBuffer),
+	PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2521,8 +2505,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrf_bufferSize(cusolverDnHandle_t handl
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrf_bufferSize,
 		OP_cusolverDnGetrf_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytes);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -2537,9 +2521,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrf(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrf, OP_cusolverDnGetrf,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
-		PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
-		PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
-		PUT(device, info);
+	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
+	PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2554,9 +2538,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrs(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrs, OP_cusolverDnGetrs,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
-		PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
-		PUT(device, info);
+	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
+	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2572,9 +2555,8 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevd_bufferSize(cusolverDnHandle_t handl
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevd_bufferSize,
 		OP_cusolverDnSyevd_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytes);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -2590,9 +2572,9 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevd(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevd, OP_cusolverDnSyevd,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
-		PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType), PUT(device, pBuffer),
-		PUT_LONG(workspaceInBytes), PUT(device, info);
+	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
+	PUT(device, W), PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
+	PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2609,11 +2591,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevdx_bufferSize(cusolverDnHandle_t hand
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevdx_bufferSize,
 		OP_cusolverDnSyevdx_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
-		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
-		PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT_OUT(workspaceInBytes);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+	PUT_OUT_MAYBE(h_meig), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -2630,11 +2612,11 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevdx(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevdx, OP_cusolverDnSyevdx,
 		LIBRARY_CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
-		PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
-		PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
-		PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
-		PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
+	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
+	PUT(scalar, vu, cusolver_number_bytes(dataTypeW)), PUT_LONG(il), PUT_LONG(iu),
+	PUT_OUT(meig64), PUT_INT(dataTypeW), PUT(device, W), PUT_INT(computeType),
+	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 
@@ -2651,10 +2633,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd_bufferSize(cusolverDnHandle_t handl
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGesvd_bufferSize,
 		OP_cusolverDnGesvd_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
-		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
-		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
-		PUT_INT(computeType), PUT_OUT(workspaceInBytes);
+	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
+	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
+	PUT_OUT(workspaceInBytes);
 	return library_send(&items);
 }
 
@@ -2671,11 +2653,10 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle,
 	library_begin(&items, &cusolver_front, CALL_cusolverDnGesvd, OP_cusolverDnGesvd,
 		LIBRARY_LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
-		PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
-		PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U),
-		PUT_LONG(ldu), PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt),
-		PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
-		PUT(device, info);
+	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
+	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
+	PUT_INT(dataTypeVT), PUT(device, VT), PUT_LONG(ldvt), PUT_INT(computeType),
+	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
 	return library_send(&items);
 }
 #endif
@@ -2856,9 +2837,8 @@ STUB_EXPORT cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsreigvsi,
 		OP_cusolverSpScsreigvsi, LIBRARY_CALL, handle);
 	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-		PUT(float, mu0), PUT(device, x0), PUT_INT(maxite), PUT(float, eps),
-		PUT(device, mu), PUT(device, x);
+	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu0),
+	PUT(device, x0), PUT_INT(maxite), PUT(float, eps), PUT(device, mu), PUT(device, x);
 	return library_send(&items);
 }
 
@@ -2873,9 +2853,9 @@ STUB_EXPORT cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsreigvsi,
 		OP_cusolverSpDcsreigvsi, LIBRARY_CALL, handle);
 	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-		PUT(double, mu0), PUT(device, x0), PUT_INT(maxite), PUT(double, eps),
-		PUT(device, mu), PUT(device, x);
+	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+	PUT(double, mu0), PUT(device, x0), PUT_INT(maxite), PUT(double, eps), PUT(device, mu),
+	PUT(device, x);
 	return library_send(&items);
 }
 STUB(library, cusolverStatus_t, cusolverSpCcsreigvsi, hand_cusolverSpCcsreigvsi,
@@ -3133,8 +3113,8 @@ STUB_EXPORT cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, in
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsrqrSetup,
 		OP_cusolverSpScsrqrSetup, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-		PUT(float, mu), PUT(descriptor, info, CUSOLVER_ITEM_QR);
+	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu),
+	PUT(descriptor, info, CUSOLVER_ITEM_QR);
 	return library_send(&items);
 }
 
@@ -3148,8 +3128,8 @@ STUB_EXPORT cusolverStatus_t cusolverSpDcsrqrSetup(cusolverSpHandle_t handle, in
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsrqrSetup,
 		OP_cusolverSpDcsrqrSetup, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-		PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-		PUT(double, mu), PUT(descriptor, info, CUSOLVER_ITEM_QR);
+	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(double, mu),
+	PUT(descriptor, info, CUSOLVER_ITEM_QR);
 	return library_send(&items);
 }
 STUB(library, cusolverStatus_t, cusolverSpCcsrqrSetup, hand_cusolverSpCcsrqrSetup,
@@ -3339,8 +3319,8 @@ STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handl
 	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpXcsrcholAnalysis,
 		OP_cusolverSpXcsrcholAnalysis, LIBRARY_CALL, handle);
 	PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
-		PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY);
+	PUT(device, csrRowPtrA), PUT(device, csrColIndA),
+	PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY);
 	return library_send(&items);
 }
 
@@ -3601,7 +3581,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfResetValues(int n, int nnzA, int *csrRowP
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfResetValues,
 		OP_cusolverRfResetValues, LIBRARY_LEARNED, handle);
 	PUT_INT(n), PUT_INT(nnzA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-		PUT(device, csrValA), PUT(device, P), PUT(device, Q);
+	PUT(device, csrValA), PUT(device, P), PUT(device, Q);
 	return library_send(&items);
 }
 
@@ -3635,7 +3615,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSolve(cusolverRfHandle_t handle, int *P, 
 	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSolve, OP_cusolverRfSolve,
 		LIBRARY_LEARNED, handle);
 	PUT(device, P), PUT(device, Q), PUT_INT(nrhs), PUT(device, Temp), PUT_INT(ldt),
-		PUT(device, XF), PUT_INT(ldxf);
+	PUT(device, XF), PUT_INT(ldxf);
 	return library_send(&items);
 }
 

@@ -893,11 +893,11 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsrgeam2Nnz,
 		OP_cusparseXcsrgeam2Nnz, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA),
-		PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
-		PUT(descriptor, descrB, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB),
-		PUT(device, csrSortedRowPtrB), PUT(device, csrSortedColIndB),
-		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
-		PUT(result, nnzTotalDevHostPtr, 4), PUT(device, workspace);
+	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
+	PUT(descriptor, descrB, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB),
+	PUT(device, csrSortedRowPtrB), PUT(device, csrSortedColIndB),
+	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
+	PUT(result, nnzTotalDevHostPtr, 4), PUT(device, workspace);
 	return library_send(&items);
 }
 
@@ -977,8 +977,8 @@ STUB_EXPORT cusparseStatus_t cusparseSnnz_compress(cusparseHandle_t handle, int 
 	library_begin(&items, &cusparse_front, CALL_cusparseSnnz_compress,
 		OP_cusparseSnnz_compress, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
-		PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
-		PUT(float, tol);
+	PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
+	PUT(float, tol);
 	return library_send(&items);
 }
 
@@ -992,8 +992,8 @@ STUB_EXPORT cusparseStatus_t cusparseDnnz_compress(cusparseHandle_t handle, int 
 	library_begin(&items, &cusparse_front, CALL_cusparseDnnz_compress,
 		OP_cusparseDnnz_compress, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
-		PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
-		PUT(double, tol);
+	PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
+	PUT(double, tol);
 	return library_send(&items);
 }
 
@@ -1009,10 +1009,10 @@ STUB_EXPORT cusparseStatus_t cusparseScsr2csr_compress(cusparseHandle_t handle, 
 	library_begin(&items, &cusparse_front, CALL_cusparseScsr2csr_compress,
 		OP_cusparseScsr2csr_compress, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-		PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
-		PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
-		PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
-		PUT(device, csrSortedRowPtrC), PUT(float, tol);
+	PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
+	PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
+	PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
+	PUT(device, csrSortedRowPtrC), PUT(float, tol);
 	return library_send(&items);
 }
 
@@ -1028,10 +1028,10 @@ STUB_EXPORT cusparseStatus_t cusparseDcsr2csr_compress(cusparseHandle_t handle, 
 	library_begin(&items, &cusparse_front, CALL_cusparseDcsr2csr_compress,
 		OP_cusparseDcsr2csr_compress, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-		PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
-		PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
-		PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
-		PUT(device, csrSortedRowPtrC), PUT(double, tol);
+	PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
+	PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
+	PUT(device, csrSortedValC), PUT(device, csrSortedColIndC),
+	PUT(device, csrSortedRowPtrC), PUT(double, tol);
 	return library_send(&items);
 }
 
@@ -1044,7 +1044,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcoo2csr(cusparseHandle_t handle, const int
 	library_begin(&items, &cusparse_front, CALL_cusparseXcoo2csr, OP_cusparseXcoo2csr,
 		LIBRARY_LEARNED, handle);
 	PUT(device, cooRowInd), PUT_INT(nnz), PUT_INT(m), PUT(device, csrSortedRowPtr),
-		PUT_INT(idxBase);
+	PUT_INT(idxBase);
 	return library_send(&items);
 }
 
@@ -1058,7 +1058,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2coo(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2coo, OP_cusparseXcsr2coo,
 		LIBRARY_LEARNED, handle);
 	PUT(device, csrSortedRowPtr), PUT_INT(nnz), PUT_INT(m), PUT(device, cooRowInd),
-		PUT_INT(idxBase);
+	PUT_INT(idxBase);
 	return library_send(&items);
 }
 
@@ -1073,9 +1073,9 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2bsrNnz, OP_cusparseXcsr2bsrNnz,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-		PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT_INT(blockDim),
-		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
-		PUT(result, nnzTotalDevHostPtr, 4);
+	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT_INT(blockDim),
+	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
+	PUT(result, nnzTotalDevHostPtr, 4);
 	return library_send(&items);
 }
 
@@ -1213,10 +1213,10 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2gebsrNnz,
 		OP_cusparseXcsr2gebsrNnz, LIBRARY_LEARNED, handle);
 	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-		PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
-		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
-		PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(result, nnzTotalDevHostPtr, 4),
-		PUT(device, pBuffer);
+	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
+	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
+	PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(result, nnzTotalDevHostPtr, 4),
+	PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -1276,11 +1276,11 @@ STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseXgebsr2gebsrNnz,
 		OP_cusparseXgebsr2gebsrNnz, LIBRARY_LEARNED, handle);
 	PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb),
-		PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrA),
-		PUT(device, bsrSortedColIndA), PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA),
-		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
-		PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC),
-		PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer);
+	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrA),
+	PUT(device, bsrSortedColIndA), PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA),
+	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
+	PUT_INT(rowBlockDimC), PUT_INT(colBlockDimC), PUT(result, nnzTotalDevHostPtr, 4),
+	PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -1329,7 +1329,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcoosort_bufferSizeExt(cusparseHandle_t han
 	library_begin(&items, &cusparse_front, CALL_cusparseXcoosort_bufferSizeExt,
 		OP_cusparseXcoosort_bufferSizeExt, LIBRARY_CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, cooColsA),
-		PUT_OUT(pBufferSizeInBytes);
+	PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1359,7 +1359,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrsort_bufferSizeExt(cusparseHandle_t han
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsrsort_bufferSizeExt,
 		OP_cusparseXcsrsort_bufferSizeExt, LIBRARY_CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
-		PUT_OUT(pBufferSizeInBytes);
+	PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1373,8 +1373,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrsort(cusparseHandle_t handle, int m, in
 	library_begin(&items, &cusparse_front, CALL_cusparseXcsrsort, OP_cusparseXcsrsort,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-		PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(device, P),
-		PUT(device, pBuffer);
+	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(device, P), PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -1388,7 +1387,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort_bufferSizeExt(cusparseHandle_t han
 	library_begin(&items, &cusparse_front, CALL_cusparseXcscsort_bufferSizeExt,
 		OP_cusparseXcscsort_bufferSizeExt, LIBRARY_CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cscColPtrA), PUT(device, cscRowIndA),
-		PUT_OUT(pBufferSizeInBytes);
+	PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
 }
 
@@ -1402,8 +1401,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, in
 	library_begin(&items, &cusparse_front, CALL_cusparseXcscsort, OP_cusparseXcscsort,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
-		PUT(device, cscColPtrA), PUT(device, cscRowIndA), PUT(device, P),
-		PUT(device, pBuffer);
+	PUT(device, cscColPtrA), PUT(device, cscRowIndA), PUT(device, P), PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -1498,9 +1496,9 @@ STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseDpruneDense2csrNnz,
 		OP_cusparseDpruneDense2csrNnz, LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda),
-		PUT(placed, threshold, 8, cusparse_place(items.mode), false),
-		PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
-		PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer);
+	PUT(placed, threshold, 8, cusparse_place(items.mode), false),
+	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
+	PUT(result, nnzTotalDevHostPtr, 4), PUT(device, pBuffer);
 	return library_send(&items);
 }
 
@@ -1733,9 +1731,9 @@ STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, 
 	library_begin(&items, &cusparse_front, CALL_cusparseCsr2cscEx2, OP_cusparseCsr2cscEx2,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
-		PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
-		PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
-		PUT_INT(alg), PUT(device, buffer);
+	PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
+	PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
+	PUT_INT(alg), PUT(device, buffer);
 	return library_send(&items);
 }
 
@@ -1751,9 +1749,9 @@ STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2_bufferSize(cusparseHandle_t hand
 	library_begin(&items, &cusparse_front, CALL_cusparseCsr2cscEx2_bufferSize,
 		OP_cusparseCsr2cscEx2_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
-		PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
-		PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
-		PUT_INT(alg), PUT_OUT(bufferSize);
+	PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
+	PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
+	PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseCreateSpVec, hand_cusparseCreateSpVec,
@@ -2040,9 +2038,9 @@ STUB_EXPORT cusparseStatus_t cusparseAxpby(cusparseHandle_t handle, const void *
 	library_begin(&items, &cusparse_front, CALL_cusparseAxpby, OP_cusparseAxpby,
 		LIBRARY_LEARNED, handle);
 	PUT(placed, alpha, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
-		PUT(placed, beta, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
+	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
+	PUT(placed, beta, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
 	return library_send(&items);
 }
 
@@ -2079,9 +2077,8 @@ STUB_EXPORT cusparseStatus_t cusparseRot(cusparseHandle_t handle, const void *c_
 	library_begin(&items, &cusparse_front, CALL_cusparseRot, OP_cusparseRot,
 		LIBRARY_LEARNED, handle);
 	PUT(placed, c_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
-		PUT(placed, s_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
+	PUT(placed, s_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
+	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
 	return library_send(&items);
 }
 
@@ -2096,8 +2093,8 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpVV_bufferSize,
 		OP_cusparseSpVV_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(device, result),
-		PUT_INT(computeType), PUT_OUT(bufferSize);
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(device, result), PUT_INT(computeType),
+	PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2111,9 +2108,9 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOpera
 	library_begin(&items, &cusparse_front, CALL_cusparseSpVV, OP_cusparseSpVV,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
-		PUT(result, result, cusparse_scalar_bytes(computeType)), PUT_INT(computeType),
-		PUT(device, externalBuffer);
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
+	PUT(result, result, cusparse_scalar_bytes(computeType)), PUT_INT(computeType),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2127,7 +2124,7 @@ STUB_EXPORT cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t h
 	library_begin(&items, &cusparse_front, CALL_cusparseSparseToDense_bufferSize,
 		OP_cusparseSparseToDense_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT_INT(alg), PUT_OUT(bufferSize);
+	PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2141,7 +2138,7 @@ STUB_EXPORT cusparseStatus_t cusparseSparseToDense(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSparseToDense,
 		OP_cusparseSparseToDense, LIBRARY_LEARNED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT_INT(alg), PUT(device, externalBuffer);
+	PUT_INT(alg), PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2155,7 +2152,7 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_bufferSize(cusparseHandle_t h
 	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_bufferSize,
 		OP_cusparseDenseToSparse_bufferSize, LIBRARY_CACHED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT),
-		PUT_INT(alg), PUT_OUT(bufferSize);
+	PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2169,8 +2166,8 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_analysis(cusparseHandle_t han
 	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_analysis,
 		OP_cusparseDenseToSparse_analysis, LIBRARY_CALL, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
-		PUT(device, externalBuffer);
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2184,8 +2181,8 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_convert(cusparseHandle_t hand
 	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_convert,
 		OP_cusparseDenseToSparse_convert, LIBRARY_LEARNED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
-		PUT(device, externalBuffer);
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2200,12 +2197,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV(cusparseHandle_t handle, cusparseOpera
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMV, OP_cusparseSpMV,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(opA),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2220,12 +2218,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_bufferSize(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMV_bufferSize,
 		OP_cusparseSpMV_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opA),
-		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
-		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-		PUT_OUT(bufferSize);
+	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+	PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+	PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2240,12 +2239,14 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMV_preprocess,
 		OP_cusparseSpMV_preprocess, LIBRARY_LEARNED, handle);
 	PUT_INT(opA),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpMatGetSizes, hand_cusparseSpMatGetSizes,
@@ -2274,10 +2275,9 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t ha
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_bufferSize,
 		OP_cusparseSpMatConvert_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT), PUT_INT(copyValues),
-		PUT_INT(alg),
-		PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
-		PUT_OUT(bufferSize);
+	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT), PUT_INT(copyValues), PUT_INT(alg),
+	PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
+	PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2293,10 +2293,9 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_analysis(cusparseHandle_t hand
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_analysis,
 		OP_cusparseSpMatConvert_analysis, LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED),
-		PUT_INT(copyValues), PUT_INT(alg),
-		PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
-		PUT(device, externalBuffer);
+	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(copyValues),
+	PUT_INT(alg), PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2312,10 +2311,9 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert,
 		OP_cusparseSpMatConvert, LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT_INT(copyValues), PUT_INT(alg),
-		PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
-		PUT(device, externalBuffer);
+	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(copyValues),
+	PUT_INT(alg), PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpSV_createDescr, cusparse_new,
@@ -2335,12 +2333,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_bufferSize,
 		OP_cusparseSpSV_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opA),
-		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS),
-		PUT_OUT(bufferSize);
+	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2356,12 +2353,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_analysis(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_analysis,
 		OP_cusparseSpSV_analysis, LIBRARY_LEARNED, handle);
 	PUT_INT(opA),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
+	PUT_INT(computeType), PUT_INT(alg),
+	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2376,11 +2374,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_solve, OP_cusparseSpSV_solve,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(opA),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
-		PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, vecX, CUSPARSE_ITEM_DNVEC),
+	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT_INT(computeType), PUT_INT(alg),
+	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
 	return library_send(&items);
 }
 
@@ -2393,7 +2391,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_updateMatrix(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_updateMatrix,
 		OP_cusparseSpSV_updateMatrix, LIBRARY_LEARNED, handle);
 	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS), PUT(device, newValues),
-		PUT_INT(updatePart);
+	PUT_INT(updatePart);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpSM_createDescr, cusparse_new,
@@ -2413,12 +2411,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_bufferSize,
 		OP_cusparseSpSM_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS),
-		PUT_OUT(bufferSize);
+	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2434,12 +2431,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_analysis,
 		OP_cusparseSpSM_analysis, LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT),
+	PUT_INT(computeType), PUT_INT(alg),
+	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2455,11 +2453,11 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_solve, OP_cusparseSpSM_solve,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
 	return library_send(&items);
 }
 
@@ -2472,7 +2470,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_updateMatrix(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_updateMatrix,
 		OP_cusparseSpSM_updateMatrix, LIBRARY_LEARNED, handle);
 	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS), PUT(device, newValues),
-		PUT_INT(updatePart);
+	PUT_INT(updatePart);
 	return library_send(&items);
 }
 
@@ -2488,12 +2486,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM_bufferSize(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMM_bufferSize,
 		OP_cusparseSpMM_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT_OUT(bufferSize);
+	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+	PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2509,12 +2508,14 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM_preprocess(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMM_preprocess,
 		OP_cusparseSpMM_preprocess, LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2529,12 +2530,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOpera
 	library_begin(&items, &cusparse_front, CALL_cusparseSpMM, OP_cusparseSpMM,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matC, CUSPARSE_ITEM_DNMAT), PUT_INT(computeType), PUT_INT(alg),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpGEMM_createDescr, cusparse_new,
@@ -2555,14 +2557,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_workEstimation(cusparseHandle_t hand
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_workEstimation,
 		OP_cusparseSpGEMM_workEstimation, LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED),
-		PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
+	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED),
+	PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
 	return library_send(&items);
 }
 STUB(library, cusparseStatus_t, cusparseSpGEMM_getNumProducts,
@@ -2583,15 +2586,16 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t hand
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_estimateMemory,
 		OP_cusparseSpGEMM_estimateMemory, LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-		PUT(float, chunk_fraction), PUT(inout, bufferSize3, sizeof(*bufferSize3)),
-		PUT(device, externalBuffer3), PUT(inout, bufferSize2, sizeof(*bufferSize2));
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
+	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+	PUT(float, chunk_fraction), PUT(inout, bufferSize3, sizeof(*bufferSize3)),
+	PUT(device, externalBuffer3), PUT(inout, bufferSize2, sizeof(*bufferSize2));
 	return library_send(&items);
 }
 
@@ -2608,14 +2612,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_compute,
 		OP_cusparseSpGEMM_compute, LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED),
-		PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-		PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(computeType),
+	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+	PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2);
 	return library_send(&items);
 }
 
@@ -2653,10 +2658,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_workEstimation(cusparseHandle_t
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_workEstimation,
 		OP_cusparseSpGEMMreuse_workEstimation, LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
-		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-		PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
+	PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+	PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
 	return library_send(&items);
 }
 
@@ -2674,12 +2679,12 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_nnz(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_nnz,
 		OP_cusparseSpGEMMreuse_nnz, LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
-		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-		PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2),
-		PUT(inout, bufferSize3, sizeof(*bufferSize3)), PUT(device, externalBuffer3),
-		PUT(inout, bufferSize4, sizeof(*bufferSize4)), PUT(device, externalBuffer4);
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
+	PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+	PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2),
+	PUT(inout, bufferSize3, sizeof(*bufferSize3)), PUT(device, externalBuffer3),
+	PUT(inout, bufferSize4, sizeof(*bufferSize4)), PUT(device, externalBuffer4);
 	return library_send(&items);
 }
 
@@ -2695,10 +2700,10 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_copy(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_copy,
 		OP_cusparseSpGEMMreuse_copy, LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
-		PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-		PUT(inout, bufferSize5, sizeof(*bufferSize5)), PUT(device, externalBuffer5);
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
+	PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
+	PUT(inout, bufferSize5, sizeof(*bufferSize5)), PUT(device, externalBuffer5);
 	return library_send(&items);
 }
 LIKE_cusparseSpGEMM_copy(cusparseSpGEMMreuse_compute)
@@ -2719,13 +2724,14 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM_bufferSize,
 		OP_cusparseSpGEAM_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
-		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
-		PUT_OUT(bufferSize);
+	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT),
+	PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT),
+	PUT_INT(computeType), PUT_INT(alg),
+	PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS), PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2741,14 +2747,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_nnz(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM_nnz, OP_cusparseSpGEAM_nnz,
 		LIBRARY_CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED),
-		PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(computeType),
+	PUT_INT(alg), PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2764,14 +2771,15 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM(cusparseHandle_t handle, cusparseOpe
 	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM, OP_cusparseSpGEAM,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT_INT(computeType), PUT_INT(alg),
-		PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
+	PUT_INT(alg), PUT(descriptor, spgeamDescr, CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2787,12 +2795,13 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM_bufferSize(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM_bufferSize,
 		OP_cusparseSDDMM_bufferSize, LIBRARY_CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), true),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT_OUT(bufferSize);
+	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(placed, beta ? beta : NULL, cusparse_scalar_bytes(computeType),
+			cusparse_place(items.mode), true),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
+	PUT_OUT(bufferSize);
 	return library_send(&items);
 }
 
@@ -2808,12 +2817,13 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM_preprocess(cusparseHandle_t handle,
 	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM_preprocess,
 		OP_cusparseSDDMM_preprocess, LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-		PUT_INT(computeType), PUT_INT(alg), PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
+	PUT_INT(alg), PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
@@ -2828,12 +2838,13 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOper
 	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM, OP_cusparseSDDMM,
 		LIBRARY_LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
-		PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
-		PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
-		PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode), false),
-		PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
-		PUT(device, externalBuffer);
+	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
+	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
+			false),
+	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT), PUT_INT(computeType), PUT_INT(alg),
+	PUT(device, externalBuffer);
 	return library_send(&items);
 }
 
