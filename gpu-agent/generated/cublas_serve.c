@@ -139,117 +139,86 @@ static CUresult run_cublasDestroy_v2(struct worker *w, struct request *r)
 
 static int run_cublasNrm2Ex(struct library_frame *f)
 {
-	__typeof__(cublasNrm2Ex) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *result = library_get_result_at(f, at, 1, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
-		(int)key[2], result, (cudaDataType)key[3], (cudaDataType)key[4]);
+	CALL(cublasNrm2Ex, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], result, (cudaDataType)key[3],
+		(cudaDataType)key[4]);
 }
 
 static int run_cublasSnrm2_v2(struct library_frame *f)
 {
-	__typeof__(cublasSnrm2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1], result);
+	CALL(cublasSnrm2_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+		result);
 }
 
 static int run_cublasDotEx(struct library_frame *f)
 {
-	__typeof__(cublasDotEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *result = library_get_result_at(f, at, 2, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
-		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4],
-		result, (cudaDataType)key[5], (cudaDataType)key[6]);
+	CALL(cublasDotEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4], result, (cudaDataType)key[5],
+		(cudaDataType)key[6]);
 }
 
 static int run_cublasSdot_v2(struct library_frame *f)
 {
-	__typeof__(cublasSdot_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *result = library_get_result_at(f, at, 2, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasSdot_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], result);
 }
 
 static int run_cublasZdotu_v2(struct library_frame *f)
 {
-	__typeof__(cublasZdotu_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *result = library_get_result_at(f, at, 2, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasZdotu_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], result);
 }
 
 static int run_cublasScalEx(struct library_frame *f)
 {
-	__typeof__(cublasScalEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+	CALL(cublasScalEx, f->handle, (int)key[0], alpha, (cudaDataType)key[1],
 		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
 		(cudaDataType)key[4]);
 }
 
 static int run_cublasSscal_v2(struct library_frame *f)
 {
-	__typeof__(cublasSscal_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1], (int)key[1]);
+	CALL(cublasSscal_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1]);
 }
 
 static int run_cublasZscal_v2(struct library_frame *f)
 {
-	__typeof__(cublasZscal_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2], (int)key[1]);
+	CALL(cublasZscal_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
+		(int)key[1]);
 }
 
 static int run_cublasAxpyEx(struct library_frame *f)
 {
-	__typeof__(cublasAxpyEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], alpha, (cudaDataType)key[1],
+	CALL(cublasAxpyEx, f->handle, (int)key[0], alpha, (cudaDataType)key[1],
 		(void *)(uintptr_t)at[2], (cudaDataType)key[2], (int)key[3],
 		(void *)(uintptr_t)at[3], (cudaDataType)key[4], (int)key[5],
 		(cudaDataType)key[6]);
@@ -257,227 +226,165 @@ static int run_cublasAxpyEx(struct library_frame *f)
 
 static int run_cublasSaxpy_v2(struct library_frame *f)
 {
-	__typeof__(cublasSaxpy_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1], (int)key[1],
-		(void *)(uintptr_t)at[2], (int)key[2]);
+	CALL(cublasSaxpy_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[1],
+		(int)key[1], (void *)(uintptr_t)at[2], (int)key[2]);
 }
 
 static int run_cublasZaxpy_v2(struct library_frame *f)
 {
-	__typeof__(cublasZaxpy_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2], (int)key[1],
-		(void *)(uintptr_t)at[3], (int)key[2]);
+	CALL(cublasZaxpy_v2, f->handle, (int)key[0], alpha, (void *)(uintptr_t)at[2],
+		(int)key[1], (void *)(uintptr_t)at[3], (int)key[2]);
 }
 
 static int run_cublasCopyEx(struct library_frame *f)
 {
-	__typeof__(cublasCopyEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
-		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4]);
+	CALL(cublasCopyEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4]);
 }
 
 static int run_cublasScopy_v2(struct library_frame *f)
 {
-	__typeof__(cublasScopy_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasScopy_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2]);
 }
 
 static int run_cublasIamaxEx(struct library_frame *f)
 {
-	__typeof__(cublasIamaxEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	void *result = library_get_result_at(f, at, 1, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
-		(int)key[2], result);
+	CALL(cublasIamaxEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], result);
 }
 
 static int run_cublasSrot_v2(struct library_frame *f)
 {
-	__typeof__(cublasSrot_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 1);
 	void *s = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasSrot_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], c, s);
 }
 
 static int run_cublasZrot_v2(struct library_frame *f)
 {
-	__typeof__(cublasZrot_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 1);
 	void *s = library_get_scalar_at(f, at, 3, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasZrot_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], c, s);
 }
 
 static int run_cublasRotEx(struct library_frame *f)
 {
-	__typeof__(cublasRotEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *c = library_get_scalar_at(f, at, 2, 2);
 	void *s = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
-		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4], c, s,
-		(cudaDataType)key[5], (cudaDataType)key[6]);
+	CALL(cublasRotEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4], c, s, (cudaDataType)key[5],
+		(cudaDataType)key[6]);
 }
 
 static int run_cublasSrotg_v2(struct library_frame *f)
 {
-	__typeof__(cublasSrotg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *a = library_get_result_at(f, at, 0, 1);
 	void *b = library_get_result_at(f, at, 1, 1);
 	void *c = library_get_result_at(f, at, 2, 1);
 	void *s = library_get_result_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, a, b, c, s);
+	CALL(cublasSrotg_v2, f->handle, a, b, c, s);
 }
 
 static int run_cublasZrotg_v2(struct library_frame *f)
 {
-	__typeof__(cublasZrotg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *a = library_get_result_at(f, at, 0, 2);
 	void *b = library_get_result_at(f, at, 2, 2);
 	void *c = library_get_result_at(f, at, 4, 1);
 	void *s = library_get_result_at(f, at, 5, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, a, b, c, s);
+	CALL(cublasZrotg_v2, f->handle, a, b, c, s);
 }
 
 static int run_cublasRotgEx(struct library_frame *f)
 {
-	__typeof__(cublasRotgEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 8 * 8);
 	void *a = library_get_result_at(f, at, 0, 2);
 	void *b = library_get_result_at(f, at, 2, 2);
 	void *c = library_get_result_at(f, at, 4, 2);
 	void *s = library_get_result_at(f, at, 6, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, a, b, (cudaDataType)key[0], c, s, (cudaDataType)key[1],
+	CALL(cublasRotgEx, f->handle, a, b, (cudaDataType)key[0], c, s, (cudaDataType)key[1],
 		(cudaDataType)key[2]);
 }
 
 static int run_cublasSrotm_v2(struct library_frame *f)
 {
-	__typeof__(cublasSrotm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *param = library_get_scalar_at(f, at, 2, 3);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasSrotm_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], param);
 }
 
 static int run_cublasDrotm_v2(struct library_frame *f)
 {
-	__typeof__(cublasDrotm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *param = library_get_scalar_at(f, at, 2, 5);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasDrotm_v2, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (int)key[2], param);
 }
 
 static int run_cublasRotmEx(struct library_frame *f)
 {
-	__typeof__(cublasRotmEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *param = library_get_scalar_at(f, at, 2, 5);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (cudaDataType)key[1],
-		(int)key[2], (void *)(uintptr_t)at[1], (cudaDataType)key[3], (int)key[4], param,
-		(cudaDataType)key[5], (cudaDataType)key[6]);
+	CALL(cublasRotmEx, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(cudaDataType)key[1], (int)key[2], (void *)(uintptr_t)at[1],
+		(cudaDataType)key[3], (int)key[4], param, (cudaDataType)key[5],
+		(cudaDataType)key[6]);
 }
 
 static int run_cublasSrotmg_v2(struct library_frame *f)
 {
-	__typeof__(cublasSrotmg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 1);
 	void *d2 = library_get_result_at(f, at, 1, 1);
 	void *x1 = library_get_result_at(f, at, 2, 1);
 	void *y1 = library_get_scalar_at(f, at, 3, 1);
 	void *param = library_get_result_at(f, at, 4, 3);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, d1, d2, x1, y1, param);
+	CALL(cublasSrotmg_v2, f->handle, d1, d2, x1, y1, param);
 }
 
 static int run_cublasDrotmg_v2(struct library_frame *f)
 {
-	__typeof__(cublasDrotmg_v2) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 9 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 1);
 	void *d2 = library_get_result_at(f, at, 1, 1);
 	void *x1 = library_get_result_at(f, at, 2, 1);
 	void *y1 = library_get_scalar_at(f, at, 3, 1);
 	void *param = library_get_result_at(f, at, 4, 5);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, d1, d2, x1, y1, param);
+	CALL(cublasDrotmg_v2, f->handle, d1, d2, x1, y1, param);
 }
 
 static int run_cublasRotmgEx(struct library_frame *f)
 {
-	__typeof__(cublasRotmgEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 13 * 8);
 	void *d1 = library_get_result_at(f, at, 0, 2);
@@ -485,403 +392,292 @@ static int run_cublasRotmgEx(struct library_frame *f)
 	void *x1 = library_get_result_at(f, at, 4, 2);
 	void *y1 = library_get_scalar_at(f, at, 6, 2);
 	void *param = library_get_result_at(f, at, 8, 5);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, d1, (cudaDataType)key[0], d2, (cudaDataType)key[1], x1,
+	CALL(cublasRotmgEx, f->handle, d1, (cudaDataType)key[0], d2, (cudaDataType)key[1], x1,
 		(cudaDataType)key[2], y1, (cudaDataType)key[3], param, (cudaDataType)key[4],
 		(cudaDataType)key[5]);
 }
 
 static int run_cublasSgemv_v2(struct library_frame *f)
 {
-	__typeof__(cublasSgemv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4],
-		beta, (void *)(uintptr_t)at[4], (int)key[5]);
+	CALL(cublasSgemv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
 }
 
 static int run_cublasZgemv_v2(struct library_frame *f)
 {
-	__typeof__(cublasZgemv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4],
-		beta, (void *)(uintptr_t)at[6], (int)key[5]);
+	CALL(cublasZgemv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
+		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
 }
 
 static int run_cublasSgbmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasSgbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], (int)key[3],
-		(int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
+	CALL(cublasSgbmv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1], (int)key[5],
 		(void *)(uintptr_t)at[2], (int)key[6], beta, (void *)(uintptr_t)at[4],
 		(int)key[7]);
 }
 
 static int run_cublasZgbmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasZgbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], (int)key[3],
-		(int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
+	CALL(cublasZgbmv_v2, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2], (int)key[5],
 		(void *)(uintptr_t)at[3], (int)key[6], beta, (void *)(uintptr_t)at[6],
 		(int)key[7]);
 }
 
 static int run_cublasStrmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasStrmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasStrmv_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
 		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0], (int)key[4],
 		(void *)(uintptr_t)at[1], (int)key[5]);
 }
 
 static int run_cublasStbmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasStbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasStbmv_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
 		(cublasDiagType_t)key[2], (int)key[3], (int)key[4], (void *)(uintptr_t)at[0],
 		(int)key[5], (void *)(uintptr_t)at[1], (int)key[6]);
 }
 
 static int run_cublasStpmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasStpmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasStpmv_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
 		(cublasDiagType_t)key[2], (int)key[3], (void *)(uintptr_t)at[0],
 		(void *)(uintptr_t)at[1], (int)key[4]);
 }
 
 static int run_cublasSsymv_v2(struct library_frame *f)
 {
-	__typeof__(cublasSsymv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasSsymv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
 		beta, (void *)(uintptr_t)at[4], (int)key[4]);
 }
 
 static int run_cublasZsymv_v2(struct library_frame *f)
 {
-	__typeof__(cublasZsymv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasZsymv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
 		beta, (void *)(uintptr_t)at[6], (int)key[4]);
 }
 
 static int run_cublasSsbmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasSsbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4],
-		beta, (void *)(uintptr_t)at[4], (int)key[5]);
+	CALL(cublasSsbmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5]);
 }
 
 static int run_cublasZhbmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasZhbmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4],
-		beta, (void *)(uintptr_t)at[6], (int)key[5]);
+	CALL(cublasZhbmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
+		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5]);
 }
 
 static int run_cublasSspmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasSspmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasSspmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2], beta,
 		(void *)(uintptr_t)at[4], (int)key[3]);
 }
 
 static int run_cublasZhpmv_v2(struct library_frame *f)
 {
-	__typeof__(cublasZhpmv_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasZhpmv_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (void *)(uintptr_t)at[3], (int)key[2], beta,
 		(void *)(uintptr_t)at[6], (int)key[3]);
 }
 
 static int run_cublasSger_v2(struct library_frame *f)
 {
-	__typeof__(cublasSger_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (int)key[1], alpha, (void *)(uintptr_t)at[1],
-		(int)key[2], (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
-		(int)key[4]);
+	CALL(cublasSger_v2, f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
+		(void *)(uintptr_t)at[3], (int)key[4]);
 }
 
 static int run_cublasZgeru_v2(struct library_frame *f)
 {
-	__typeof__(cublasZgeru_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (int)key[1], alpha, (void *)(uintptr_t)at[2],
-		(int)key[2], (void *)(uintptr_t)at[3], (int)key[3], (void *)(uintptr_t)at[4],
-		(int)key[4]);
+	CALL(cublasZgeru_v2, f->handle, (int)key[0], (int)key[1], alpha,
+		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
+		(void *)(uintptr_t)at[4], (int)key[4]);
 }
 
 static int run_cublasSsyr_v2(struct library_frame *f)
 {
-	__typeof__(cublasSsyr_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasSsyr_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
 }
 
 static int run_cublasZsyr_v2(struct library_frame *f)
 {
-	__typeof__(cublasZsyr_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasZsyr_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3]);
 }
 
 static int run_cublasSspr_v2(struct library_frame *f)
 {
-	__typeof__(cublasSspr_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasSspr_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2]);
 }
 
 static int run_cublasSsyr2_v2(struct library_frame *f)
 {
-	__typeof__(cublasSsyr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasSsyr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
 		(void *)(uintptr_t)at[3], (int)key[4]);
 }
 
 static int run_cublasZsyr2_v2(struct library_frame *f)
 {
-	__typeof__(cublasZsyr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasZsyr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
 		(void *)(uintptr_t)at[4], (int)key[4]);
 }
 
 static int run_cublasSspr2_v2(struct library_frame *f)
 {
-	__typeof__(cublasSspr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasSspr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3],
 		(void *)(uintptr_t)at[3]);
 }
 
 static int run_cublasZhpr2_v2(struct library_frame *f)
 {
-	__typeof__(cublasZhpr2_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
+	CALL(cublasZhpr2_v2, f->handle, (cublasFillMode_t)key[0], (int)key[1], alpha,
 		(void *)(uintptr_t)at[2], (int)key[2], (void *)(uintptr_t)at[3], (int)key[3],
 		(void *)(uintptr_t)at[4]);
 }
 
 static int run_cublasSgemvBatched(struct library_frame *f)
 {
-	__typeof__(cublasSgemvBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2], (int)key[4],
-		beta, (void *)(uintptr_t)at[4], (int)key[5], (int)key[6]);
+	CALL(cublasSgemvBatched, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[1], (int)key[3], (void *)(uintptr_t)at[2],
+		(int)key[4], beta, (void *)(uintptr_t)at[4], (int)key[5], (int)key[6]);
 }
 
 static int run_cublasZgemvBatched(struct library_frame *f)
 {
-	__typeof__(cublasZgemvBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3], (int)key[4],
-		beta, (void *)(uintptr_t)at[6], (int)key[5], (int)key[6]);
+	CALL(cublasZgemvBatched, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		alpha, (void *)(uintptr_t)at[2], (int)key[3], (void *)(uintptr_t)at[3],
+		(int)key[4], beta, (void *)(uintptr_t)at[6], (int)key[5], (int)key[6]);
 }
 
 static int run_cublasSgemvStridedBatched(struct library_frame *f)
 {
-	__typeof__(cublasSgemvStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[1], (int)key[3], (long long int)library_long(key + 4),
-		(void *)(uintptr_t)at[2], (int)key[6], (long long int)library_long(key + 7),
-		beta, (void *)(uintptr_t)at[4], (int)key[9],
-		(long long int)library_long(key + 10), (int)key[12]);
+	CALL(cublasSgemvStridedBatched, f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[1], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[2], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[4],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
 }
 
 static int run_cublasZgemvStridedBatched(struct library_frame *f)
 {
-	__typeof__(cublasZgemvStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], alpha,
-		(void *)(uintptr_t)at[2], (int)key[3], (long long int)library_long(key + 4),
-		(void *)(uintptr_t)at[3], (int)key[6], (long long int)library_long(key + 7),
-		beta, (void *)(uintptr_t)at[6], (int)key[9],
-		(long long int)library_long(key + 10), (int)key[12]);
+	CALL(cublasZgemvStridedBatched, f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], alpha, (void *)(uintptr_t)at[2], (int)key[3],
+		(long long int)library_long(key + 4), (void *)(uintptr_t)at[3], (int)key[6],
+		(long long int)library_long(key + 7), beta, (void *)(uintptr_t)at[6],
+		(int)key[9], (long long int)library_long(key + 10), (int)key[12]);
 }
 
 static int run_cublasSgemm_v2(struct library_frame *f)
 {
-	__typeof__(cublasSgemm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasSgemm_v2, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
 		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
 		(void *)(uintptr_t)at[4], (int)key[7]);
@@ -889,15 +685,11 @@ static int run_cublasSgemm_v2(struct library_frame *f)
 
 static int run_cublasCgemm3mEx(struct library_frame *f)
 {
-	__typeof__(cublasCgemm3mEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 11);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasCgemm3mEx, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
 		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[2],
 		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[4],
@@ -906,15 +698,11 @@ static int run_cublasCgemm3mEx(struct library_frame *f)
 
 static int run_cublasZgemm_v2(struct library_frame *f)
 {
-	__typeof__(cublasZgemm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasZgemm_v2, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
 		(int)key[5], (void *)(uintptr_t)at[3], (int)key[6], beta,
 		(void *)(uintptr_t)at[6], (int)key[7]);
@@ -922,15 +710,11 @@ static int run_cublasZgemm_v2(struct library_frame *f)
 
 static int run_cublasGemmEx(struct library_frame *f)
 {
-	__typeof__(cublasGemmEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 13);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasGemmEx, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
 		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[3],
 		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[6],
@@ -940,139 +724,103 @@ static int run_cublasGemmEx(struct library_frame *f)
 
 static int run_cublasSsyrk_v2(struct library_frame *f)
 {
-	__typeof__(cublasSsyrk_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
+	CALL(cublasSsyrk_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
 		(void *)(uintptr_t)at[3], (int)key[5]);
 }
 
 static int run_cublasZsyrk_v2(struct library_frame *f)
 {
-	__typeof__(cublasZsyrk_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 3, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
+	CALL(cublasZsyrk_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
 		(void *)(uintptr_t)at[5], (int)key[5]);
 }
 
 static int run_cublasCsyrkEx(struct library_frame *f)
 {
-	__typeof__(cublasCsyrkEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4], (int)key[5],
-		beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
+	CALL(cublasCsyrkEx, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (cudaDataType)key[4],
+		(int)key[5], beta, (void *)(uintptr_t)at[3], (cudaDataType)key[6], (int)key[7]);
 }
 
 static int run_cublasSsyr2k_v2(struct library_frame *f)
 {
-	__typeof__(cublasSsyr2k_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+	CALL(cublasSsyr2k_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
 		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
 		(int)key[6]);
 }
 
 static int run_cublasZsyr2k_v2(struct library_frame *f)
 {
-	__typeof__(cublasZsyr2k_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	CALL(cublasZsyr2k_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
 		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
 		(int)key[6]);
 }
 
 static int run_cublasZher2k_v2(struct library_frame *f)
 {
-	__typeof__(cublasZher2k_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 6 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	CALL(cublasZher2k_v2, f->handle, (cublasFillMode_t)key[0], (cublasOperation_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
 		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[5],
 		(int)key[6]);
 }
 
 static int run_cublasSsymm_v2(struct library_frame *f)
 {
-	__typeof__(cublasSsymm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
+	CALL(cublasSsymm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4],
 		(void *)(uintptr_t)at[2], (int)key[5], beta, (void *)(uintptr_t)at[4],
 		(int)key[6]);
 }
 
 static int run_cublasZsymm_v2(struct library_frame *f)
 {
-	__typeof__(cublasZsymm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1], (int)key[2],
-		(int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
+	CALL(cublasZsymm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4],
 		(void *)(uintptr_t)at[3], (int)key[5], beta, (void *)(uintptr_t)at[6],
 		(int)key[6]);
 }
 
 static int run_cublasStrsm_v2(struct library_frame *f)
 {
-	__typeof__(cublasStrsm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	CALL(cublasStrsm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
 		(int)key[7]);
@@ -1080,14 +828,10 @@ static int run_cublasStrsm_v2(struct library_frame *f)
 
 static int run_cublasZtrsm_v2(struct library_frame *f)
 {
-	__typeof__(cublasZtrsm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 8);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	CALL(cublasZtrsm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
 		(int)key[7]);
@@ -1095,14 +839,10 @@ static int run_cublasZtrsm_v2(struct library_frame *f)
 
 static int run_cublasStrmm_v2(struct library_frame *f)
 {
-	__typeof__(cublasStrmm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	CALL(cublasStrmm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
 		(int)key[7], (void *)(uintptr_t)at[3], (int)key[8]);
@@ -1110,14 +850,10 @@ static int run_cublasStrmm_v2(struct library_frame *f)
 
 static int run_cublasZtrmm_v2(struct library_frame *f)
 {
-	__typeof__(cublasZtrmm_v2) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	CALL(cublasZtrmm_v2, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
 		(int)key[7], (void *)(uintptr_t)at[4], (int)key[8]);
@@ -1125,149 +861,114 @@ static int run_cublasZtrmm_v2(struct library_frame *f)
 
 static int run_cublasHgemmBatched(struct library_frame *f)
 {
-	__typeof__(cublasHgemmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
-		(int)key[5], (void *)(uintptr_t)at[2], (int)key[6], beta,
-		(void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
+	CALL(cublasHgemmBatched, f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (void *)(uintptr_t)at[2], (int)key[6],
+		beta, (void *)(uintptr_t)at[4], (int)key[7], (int)key[8]);
 }
 
 static int run_cublasZgemmBatched(struct library_frame *f)
 {
-	__typeof__(cublasZgemmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
-		(int)key[5], (void *)(uintptr_t)at[3], (int)key[6], beta,
-		(void *)(uintptr_t)at[6], (int)key[7], (int)key[8]);
+	CALL(cublasZgemmBatched, f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (int)key[5], (void *)(uintptr_t)at[3], (int)key[6],
+		beta, (void *)(uintptr_t)at[6], (int)key[7], (int)key[8]);
 }
 
 static int run_cublasHgemmStridedBatched(struct library_frame *f)
 {
-	__typeof__(cublasHgemmStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 15);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 3, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[1],
-		(int)key[5], (long long int)library_long(key + 6), (void *)(uintptr_t)at[2],
-		(int)key[8], (long long int)library_long(key + 9), beta,
-		(void *)(uintptr_t)at[4], (int)key[11], (long long int)library_long(key + 12),
-		(int)key[14]);
+	CALL(cublasHgemmStridedBatched, f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[1], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[2], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[4], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
 }
 
 static int run_cublasZgemmStridedBatched(struct library_frame *f)
 {
-	__typeof__(cublasZgemmStridedBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 15);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
-		(int)key[5], (long long int)library_long(key + 6), (void *)(uintptr_t)at[3],
-		(int)key[8], (long long int)library_long(key + 9), beta,
-		(void *)(uintptr_t)at[6], (int)key[11], (long long int)library_long(key + 12),
-		(int)key[14]);
+	CALL(cublasZgemmStridedBatched, f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (int)key[5], (long long int)library_long(key + 6),
+		(void *)(uintptr_t)at[3], (int)key[8], (long long int)library_long(key + 9),
+		beta, (void *)(uintptr_t)at[6], (int)key[11],
+		(long long int)library_long(key + 12), (int)key[14]);
 }
 
 static int run_cublasGemmBatchedEx(struct library_frame *f)
 {
-	__typeof__(cublasGemmBatchedEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 14);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
-		(cudaDataType)key[5], (int)key[6], (void *)(uintptr_t)at[3],
-		(cudaDataType)key[7], (int)key[8], beta, (void *)(uintptr_t)at[6],
-		(cudaDataType)key[9], (int)key[10], (int)key[11], (cublasComputeType_t)key[12],
-		(cublasGemmAlgo_t)key[13]);
+	CALL(cublasGemmBatchedEx, f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
+		(void *)(uintptr_t)at[3], (cudaDataType)key[7], (int)key[8], beta,
+		(void *)(uintptr_t)at[6], (cudaDataType)key[9], (int)key[10], (int)key[11],
+		(cublasComputeType_t)key[12], (cublasGemmAlgo_t)key[13]);
 }
 
 static int run_cublasGemmStridedBatchedEx(struct library_frame *f)
 {
-	__typeof__(cublasGemmStridedBatchedEx) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 20);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 4, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(int)key[2], (int)key[3], (int)key[4], alpha, (void *)(uintptr_t)at[2],
-		(cudaDataType)key[5], (int)key[6], (long long int)library_long(key + 7),
-		(void *)(uintptr_t)at[3], (cudaDataType)key[9], (int)key[10],
-		(long long int)library_long(key + 11), beta, (void *)(uintptr_t)at[6],
-		(cudaDataType)key[13], (int)key[14], (long long int)library_long(key + 15),
-		(int)key[17], (cublasComputeType_t)key[18], (cublasGemmAlgo_t)key[19]);
+	CALL(cublasGemmStridedBatchedEx, f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (int)key[2], (int)key[3], (int)key[4], alpha,
+		(void *)(uintptr_t)at[2], (cudaDataType)key[5], (int)key[6],
+		(long long int)library_long(key + 7), (void *)(uintptr_t)at[3],
+		(cudaDataType)key[9], (int)key[10], (long long int)library_long(key + 11), beta,
+		(void *)(uintptr_t)at[6], (cudaDataType)key[13], (int)key[14],
+		(long long int)library_long(key + 15), (int)key[17],
+		(cublasComputeType_t)key[18], (cublasGemmAlgo_t)key[19]);
 }
 
 static int run_cublasSgeam(struct library_frame *f)
 {
-	__typeof__(cublasSgeam) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 5 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
 	void *beta = library_get_scalar_at(f, at, 2, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasSgeam, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[1], (int)key[4], beta,
 		(void *)(uintptr_t)at[3], (int)key[5], (void *)(uintptr_t)at[4], (int)key[6]);
 }
 
 static int run_cublasZgeam(struct library_frame *f)
 {
-	__typeof__(cublasZgeam) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 7 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
 	void *beta = library_get_scalar_at(f, at, 3, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
+	CALL(cublasZgeam, f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
 		(int)key[2], (int)key[3], alpha, (void *)(uintptr_t)at[2], (int)key[4], beta,
 		(void *)(uintptr_t)at[5], (int)key[5], (void *)(uintptr_t)at[6], (int)key[6]);
 }
 
 static int run_cublasStrsmBatched(struct library_frame *f)
 {
-	__typeof__(cublasStrsmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	CALL(cublasStrsmBatched, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[1], (int)key[6], (void *)(uintptr_t)at[2],
 		(int)key[7], (int)key[8]);
@@ -1275,14 +976,10 @@ static int run_cublasStrsmBatched(struct library_frame *f)
 
 static int run_cublasZtrsmBatched(struct library_frame *f)
 {
-	__typeof__(cublasZtrsmBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 9);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
 	void *alpha = library_get_scalar_at(f, at, 0, 2);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
+	CALL(cublasZtrsmBatched, f->handle, (cublasSideMode_t)key[0], (cublasFillMode_t)key[1],
 		(cublasOperation_t)key[2], (cublasDiagType_t)key[3], (int)key[4], (int)key[5],
 		alpha, (void *)(uintptr_t)at[2], (int)key[6], (void *)(uintptr_t)at[3],
 		(int)key[7], (int)key[8]);
@@ -1290,186 +987,126 @@ static int run_cublasZtrsmBatched(struct library_frame *f)
 
 static int run_cublasSdgmm(struct library_frame *f)
 {
-	__typeof__(cublasSdgmm) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
+	CALL(cublasSdgmm, f->handle, (cublasSideMode_t)key[0], (int)key[1], (int)key[2],
 		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1], (int)key[4],
 		(void *)(uintptr_t)at[2], (int)key[5]);
 }
 
 static int run_cublasSmatinvBatched(struct library_frame *f)
 {
-	__typeof__(cublasSmatinvBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
-		(void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2], (int)key[3]);
+	CALL(cublasSmatinvBatched, f->handle, (int)key[0], (void *)(uintptr_t)at[0],
+		(int)key[1], (void *)(uintptr_t)at[1], (int)key[2], (void *)(uintptr_t)at[2],
+		(int)key[3]);
 }
 
 static int run_cublasSgeqrfBatched(struct library_frame *f)
 {
-	__typeof__(cublasSgeqrfBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
 	int *info = library_get_out(f);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (int)key[1], (void *)(uintptr_t)at[0], (int)key[2],
-		(void *)(uintptr_t)at[1], info, (int)key[3]);
+	CALL(cublasSgeqrfBatched, f->handle, (int)key[0], (int)key[1], (void *)(uintptr_t)at[0],
+		(int)key[2], (void *)(uintptr_t)at[1], info, (int)key[3]);
 }
 
 static int run_cublasSgelsBatched(struct library_frame *f)
 {
-	__typeof__(cublasSgelsBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 7);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	int *info = library_get_out(f);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2], (int)key[3],
-		(void *)(uintptr_t)at[0], (int)key[4], (void *)(uintptr_t)at[1], (int)key[5],
-		info, (void *)(uintptr_t)at[2], (int)key[6]);
+	CALL(cublasSgelsBatched, f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
+		(int)key[3], (void *)(uintptr_t)at[0], (int)key[4], (void *)(uintptr_t)at[1],
+		(int)key[5], info, (void *)(uintptr_t)at[2], (int)key[6]);
 }
 
 static int run_cublasStpttr(struct library_frame *f)
 {
-	__typeof__(cublasStpttr) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (void *)(uintptr_t)at[0],
-		(void *)(uintptr_t)at[1], (int)key[2]);
+	CALL(cublasStpttr, f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (void *)(uintptr_t)at[1], (int)key[2]);
 }
 
 static int run_cublasStrttp(struct library_frame *f)
 {
-	__typeof__(cublasStrttp) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 2 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasFillMode_t)key[0], (int)key[1], (void *)(uintptr_t)at[0],
-		(int)key[2], (void *)(uintptr_t)at[1]);
+	CALL(cublasStrttp, f->handle, (cublasFillMode_t)key[0], (int)key[1],
+		(void *)(uintptr_t)at[0], (int)key[2], (void *)(uintptr_t)at[1]);
 }
 
 static int run_cublasSgetrfBatched(struct library_frame *f)
 {
-	__typeof__(cublasSgetrfBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 3);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasSgetrfBatched, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2]);
 }
 
 static int run_cublasSgetriBatched(struct library_frame *f)
 {
-	__typeof__(cublasSgetriBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 4 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
+	CALL(cublasSgetriBatched, f->handle, (int)key[0], (void *)(uintptr_t)at[0], (int)key[1],
 		(void *)(uintptr_t)at[1], (void *)(uintptr_t)at[2], (int)key[2],
 		(void *)(uintptr_t)at[3], (int)key[3]);
 }
 
 static int run_cublasSgetrsBatched(struct library_frame *f)
 {
-	__typeof__(cublasSgetrsBatched) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
 	int *info = library_get_out(f);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (int)key[1], (int)key[2],
-		(void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
+	CALL(cublasSgetrsBatched, f->handle, (cublasOperation_t)key[0], (int)key[1],
+		(int)key[2], (void *)(uintptr_t)at[0], (int)key[3], (void *)(uintptr_t)at[1],
 		(void *)(uintptr_t)at[2], (int)key[4], info, (int)key[5]);
 }
 
 static int run_cublasUint8gemmBias(struct library_frame *f)
 {
-	__typeof__(cublasUint8gemmBias) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 14);
 	const uint64_t *at = library_get_bytes(f, 3 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasOperation_t)key[0], (cublasOperation_t)key[1],
-		(cublasOperation_t)key[2], (int)key[3], (int)key[4], (int)key[5],
-		(void *)(uintptr_t)at[0], (int)key[6], (int)key[7], (void *)(uintptr_t)at[1],
-		(int)key[8], (int)key[9], (void *)(uintptr_t)at[2], (int)key[10], (int)key[11],
-		(int)key[12], (int)key[13]);
+	CALL(cublasUint8gemmBias, f->handle, (cublasOperation_t)key[0],
+		(cublasOperation_t)key[1], (cublasOperation_t)key[2], (int)key[3], (int)key[4],
+		(int)key[5], (void *)(uintptr_t)at[0], (int)key[6], (int)key[7],
+		(void *)(uintptr_t)at[1], (int)key[8], (int)key[9], (void *)(uintptr_t)at[2],
+		(int)key[10], (int)key[11], (int)key[12], (int)key[13]);
 }
 
 static int run_cublasSetEmulationStrategy(struct library_frame *f)
 {
-	__typeof__(cublasSetEmulationStrategy) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cublasEmulationStrategy_t)key[0]);
+	CALL(cublasSetEmulationStrategy, f->handle, (cublasEmulationStrategy_t)key[0]);
 }
 
 static int run_cublasSetEmulationSpecialValuesSupport(struct library_frame *f)
 {
-	__typeof__(cublasSetEmulationSpecialValuesSupport) *call =
-		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cudaEmulationSpecialValuesSupport)key[0]);
+	CALL(cublasSetEmulationSpecialValuesSupport, f->handle,
+		(cudaEmulationSpecialValuesSupport)key[0]);
 }
 
 static int run_cublasSetFixedPointEmulationMantissaControl(struct library_frame *f)
 {
-	__typeof__(cublasSetFixedPointEmulationMantissaControl) *call =
-		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (cudaEmulationMantissaControl)key[0]);
+	CALL(cublasSetFixedPointEmulationMantissaControl, f->handle,
+		(cudaEmulationMantissaControl)key[0]);
 }
 
 static int run_cublasSetFixedPointEmulationMaxMantissaBitCount(struct library_frame *f)
 {
-	__typeof__(cublasSetFixedPointEmulationMaxMantissaBitCount) *call =
-		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (int)key[0]);
+	CALL(cublasSetFixedPointEmulationMaxMantissaBitCount, f->handle, (int)key[0]);
 }
 
 static int run_cublasSetFixedPointEmulationMantissaBitCountPointer(struct library_frame *f)
 {
-	__typeof__(cublasSetFixedPointEmulationMantissaBitCountPointer) *call =
-		(__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (void *)(uintptr_t)at[0]);
+	CALL(cublasSetFixedPointEmulationMantissaBitCountPointer, f->handle,
+		(void *)(uintptr_t)at[0]);
 }
 
 static CUresult serve_items(struct worker *w, struct request *r);

@@ -51,7 +51,6 @@ void cublaslt_forget(uint16_t context)
 
 static int run_cublasLtMatmul(struct library_frame *f)
 {
-	__typeof__(cublasLtMatmul) *call = (__typeof__(call))f->function;
 	GET(cublasLtMatmulDesc_t, computeDesc, descriptor, CUBLASLT_ITEM_MATMUL);
 	GET(void *, alpha, placed, cublaslt_alpha(f->mode), false); GET(void *, A, aligned);
 	GET(cublasLtMatrixLayout_t, Adesc, descriptor, CUBLASLT_ITEM_LAYOUT);
@@ -63,17 +62,13 @@ static int run_cublasLtMatmul(struct library_frame *f)
 	GET(cublasLtMatrixLayout_t, Ddesc, descriptor, CUBLASLT_ITEM_LAYOUT);
 	GET(const cublasLtMatmulAlgo_t *, algo, value, sizeof(cublasLtMatmulAlgo_t));
 	GET(void *, workspace, aligned); GET_LONG(size_t, workspaceSizeInBytes);
-
 	library_require(f, Adesc && Bdesc && Ddesc);
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc,
-		algo, workspace, workspaceSizeInBytes, f->stream);
+	CALL(cublasLtMatmul, f->handle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc,
+		D, Ddesc, algo, workspace, workspaceSizeInBytes, f->stream);
 }
 
 static int run_cublasLtMatrixTransform(struct library_frame *f)
 {
-	__typeof__(cublasLtMatrixTransform) *call = (__typeof__(call))f->function;
 	GET(cublasLtMatrixTransformDesc_t, transformDesc, descriptor, CUBLASLT_ITEM_TRANSFORM);
 	GET(void *, alpha, placed, cublaslt_alpha(f->mode), false); GET(void *, A, aligned);
 	GET(cublasLtMatrixLayout_t, Adesc, descriptor, CUBLASLT_ITEM_LAYOUT);
@@ -81,12 +76,9 @@ static int run_cublasLtMatrixTransform(struct library_frame *f)
 	GET(cublasLtMatrixLayout_t, Bdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
 	GET(void *, C, aligned);
 	GET(cublasLtMatrixLayout_t, Cdesc, descriptor, CUBLASLT_ITEM_LAYOUT);
-
 	library_require(f, Cdesc && (!A || Adesc) && (!B || (Bdesc && beta)));
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C, Cdesc,
-		f->stream);
+	CALL(cublasLtMatrixTransform, f->handle, transformDesc, alpha, A, Adesc, beta, B, Bdesc,
+		C, Cdesc, f->stream);
 }
 
 static CUresult serve_items(struct worker *w, struct request *r);

@@ -55,50 +55,38 @@ static CUresult run_cudnnDestroy(struct worker *w, struct request *r)
 
 static int run_cudnnTransformTensor(struct library_frame *f)
 {
-	__typeof__(cudnnTransformTensor) *call = (__typeof__(call))f->function;
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha, xDesc, x, beta, yDesc, y);
+	CALL(cudnnTransformTensor, f->handle, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnTransformTensorEx(struct library_frame *f)
 {
-	__typeof__(cudnnTransformTensorEx) *call = (__typeof__(call))f->function;
 	GET(cudnnTensorTransformDescriptor_t, transDesc, descriptor, CUDNN_KIND_TRANSFORM);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, srcData, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, destDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, destData, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, transDesc, alpha, srcDesc, srcData, beta, destDesc, destData);
+	CALL(cudnnTransformTensorEx, f->handle, transDesc, alpha, srcDesc, srcData, beta,
+		destDesc, destData);
 }
 
 static int run_cudnnAddTensor(struct library_frame *f)
 {
-	__typeof__(cudnnAddTensor) *call = (__typeof__(call))f->function;
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, A, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, C, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha, aDesc, A, beta, cDesc, C);
+	CALL(cudnnAddTensor, f->handle, alpha, aDesc, A, beta, cDesc, C);
 }
 
 static int run_cudnnOpTensor(struct library_frame *f)
 {
-	__typeof__(cudnnOpTensor) *call = (__typeof__(call))f->function;
 	GET(cudnnOpTensorDescriptor_t, opTensorDesc, descriptor, CUDNN_KIND_OP_TENSOR);
 	GET(void *, alpha1, scalar);
 	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -107,29 +95,22 @@ static int run_cudnnOpTensor(struct library_frame *f)
 	GET(void *, B, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, C, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opTensorDesc, alpha1, aDesc, A, alpha2, bDesc, B, beta, cDesc,
-		C);
+	CALL(cudnnOpTensor, f->handle, opTensorDesc, alpha1, aDesc, A, alpha2, bDesc, B, beta,
+		cDesc, C);
 }
 
 static int run_cudnnGetReductionIndicesSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetReductionIndicesSize) *call = (__typeof__(call))f->function;
 	GET(cudnnReduceTensorDescriptor_t, reduceTensorDesc, descriptor, CUDNN_KIND_REDUCE);
 	GET(cudnnTensorDescriptor_t, aDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, reduceTensorDesc, aDesc, cDesc, sizeInBytes);
+	CALL(cudnnGetReductionIndicesSize, f->handle, reduceTensorDesc, aDesc, cDesc,
+		sizeInBytes);
 }
 
 static int run_cudnnReduceTensor(struct library_frame *f)
 {
-	__typeof__(cudnnReduceTensor) *call = (__typeof__(call))f->function;
 	GET(cudnnReduceTensorDescriptor_t, reduceTensorDesc, descriptor, CUDNN_KIND_REDUCE);
 	GET(void *, indices, device); GET_LONG(size_t, indicesSizeInBytes);
 	GET(void *, workspace, device); GET_LONG(size_t, workspaceSizeInBytes);
@@ -138,113 +119,84 @@ static int run_cudnnReduceTensor(struct library_frame *f)
 	GET(void *, A, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, cDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, C, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, reduceTensorDesc, indices, indicesSizeInBytes, workspace,
-		workspaceSizeInBytes, alpha, aDesc, A, beta, cDesc, C);
+	CALL(cudnnReduceTensor, f->handle, reduceTensorDesc, indices, indicesSizeInBytes,
+		workspace, workspaceSizeInBytes, alpha, aDesc, A, beta, cDesc, C);
 }
 
 static int run_cudnnSetTensor(struct library_frame *f)
 {
-	__typeof__(cudnnSetTensor) *call = (__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device); GET(void *, valuePtr, scalar);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, yDesc, y, valuePtr);
+	CALL(cudnnSetTensor, f->handle, yDesc, y, valuePtr);
 }
 
 static int run_cudnnScaleTensor(struct library_frame *f)
 {
-	__typeof__(cudnnScaleTensor) *call = (__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device); GET(void *, alpha, scalar);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, yDesc, y, alpha);
+	CALL(cudnnScaleTensor, f->handle, yDesc, y, alpha);
 }
 
 static int run_cudnnTransformFilter(struct library_frame *f)
 {
-	__typeof__(cudnnTransformFilter) *call = (__typeof__(call))f->function;
 	GET(cudnnTensorTransformDescriptor_t, transDesc, descriptor, CUDNN_KIND_TRANSFORM);
 	GET(void *, alpha, scalar);
 	GET(cudnnFilterDescriptor_t, srcDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, srcData, device); GET(void *, beta, scalar);
 	GET(cudnnFilterDescriptor_t, destDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, destData, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, transDesc, alpha, srcDesc, srcData, beta, destDesc, destData);
+	CALL(cudnnTransformFilter, f->handle, transDesc, alpha, srcDesc, srcData, beta,
+		destDesc, destData);
 }
 
 static int run_cudnnSoftmaxForward(struct library_frame *f)
 {
-	__typeof__(cudnnSoftmaxForward) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnSoftmaxAlgorithm_t, algo); GET_INT(cudnnSoftmaxMode_t, mode);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, mode, alpha, xDesc, x, beta, yDesc, y);
+	CALL(cudnnSoftmaxForward, f->handle, algo, mode, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnPoolingForward(struct library_frame *f)
 {
-	__typeof__(cudnnPoolingForward) *call = (__typeof__(call))f->function;
 	GET(cudnnPoolingDescriptor_t, poolingDesc, descriptor, CUDNN_KIND_POOLING);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, poolingDesc, alpha, xDesc, x, beta, yDesc, y);
+	CALL(cudnnPoolingForward, f->handle, poolingDesc, alpha, xDesc, x, beta, yDesc, y);
 }
 
 static int run_cudnnActivationForward(struct library_frame *f)
 {
-	__typeof__(cudnnActivationForward) *call = (__typeof__(call))f->function;
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, activationDesc, alpha, xDesc, x, beta, yDesc, y);
+	CALL(cudnnActivationForward, f->handle, activationDesc, alpha, xDesc, x, beta, yDesc,
+		y);
 }
 
 static int run_cudnnLRNCrossChannelForward(struct library_frame *f)
 {
-	__typeof__(cudnnLRNCrossChannelForward) *call = (__typeof__(call))f->function;
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnLRNMode_t, lrnMode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, normDesc, lrnMode, alpha, xDesc, x, beta, yDesc, y);
+	CALL(cudnnLRNCrossChannelForward, f->handle, normDesc, lrnMode, alpha, xDesc, x, beta,
+		yDesc, y);
 }
 
 static int run_cudnnDivisiveNormalizationForward(struct library_frame *f)
 {
-	__typeof__(cudnnDivisiveNormalizationForward) *call = (__typeof__(call))f->function;
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnDivNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -252,17 +204,12 @@ static int run_cudnnDivisiveNormalizationForward(struct library_frame *f)
 	GET(void *, temp2, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, normDesc, mode, alpha, xDesc, x, means, temp, temp2, beta, yDesc,
-		y);
+	CALL(cudnnDivisiveNormalizationForward, f->handle, normDesc, mode, alpha, xDesc, x,
+		means, temp, temp2, beta, yDesc, y);
 }
 
 static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
 {
-	__typeof__(cudnnBatchNormalizationForwardInference) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -273,16 +220,13 @@ static int run_cudnnBatchNormalizationForwardInference(struct library_frame *f)
 	GET(void *, bnScale, device); GET(void *, bnBias, device);
 	GET(void *, estimatedMean, device); GET(void *, estimatedVariance, device);
 	GET(double, epsilon, double);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, alpha, beta, xDesc, x, yDesc, y, bnScaleBiasMeanVarDesc,
-		bnScale, bnBias, estimatedMean, estimatedVariance, epsilon);
+	CALL(cudnnBatchNormalizationForwardInference, f->handle, mode, alpha, beta, xDesc, x,
+		yDesc, y, bnScaleBiasMeanVarDesc, bnScale, bnBias, estimatedMean,
+		estimatedVariance, epsilon);
 }
 
 static int run_cudnnNormalizationForwardInference(struct library_frame *f)
 {
-	__typeof__(cudnnNormalizationForwardInference) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alpha, scalar); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -296,69 +240,51 @@ static int run_cudnnNormalizationForwardInference(struct library_frame *f)
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device); GET(double, epsilon, double); GET_INT(int, groupCnt);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, normOps, algo, alpha, beta, xDesc, x, normScaleBiasDesc,
-		normScale, normBias, normMeanVarDesc, estimatedMean, estimatedVariance, zDesc,
-		z, activationDesc, yDesc, y, epsilon, groupCnt);
+	CALL(cudnnNormalizationForwardInference, f->handle, mode, normOps, algo, alpha, beta,
+		xDesc, x, normScaleBiasDesc, normScale, normBias, normMeanVarDesc,
+		estimatedMean, estimatedVariance, zDesc, z, activationDesc, yDesc, y, epsilon,
+		groupCnt);
 }
 
 static int run_cudnnSpatialTfGridGeneratorForward(struct library_frame *f)
 {
-	__typeof__(cudnnSpatialTfGridGeneratorForward) *call = (__typeof__(call))f->function;
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
 	GET(void *, theta, device); GET(void *, grid, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, stDesc, theta, grid);
+	CALL(cudnnSpatialTfGridGeneratorForward, f->handle, stDesc, theta, grid);
 }
 
 static int run_cudnnSpatialTfSamplerForward(struct library_frame *f)
 {
-	__typeof__(cudnnSpatialTfSamplerForward) *call = (__typeof__(call))f->function;
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device); GET(void *, grid, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, stDesc, alpha, xDesc, x, grid, beta, yDesc, y);
+	CALL(cudnnSpatialTfSamplerForward, f->handle, stDesc, alpha, xDesc, x, grid, beta,
+		yDesc, y);
 }
 
 static int run_cudnnDropoutGetStatesSize(struct library_frame *f)
 {
-	__typeof__(cudnnDropoutGetStatesSize) *call = (__typeof__(call))f->function;
 	GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, sizeInBytes);
+	CALL(cudnnDropoutGetStatesSize, f->handle, sizeInBytes);
 }
 
 static int run_cudnnDropoutForward(struct library_frame *f)
 {
-	__typeof__(cudnnDropoutForward) *call = (__typeof__(call))f->function;
 	GET(cudnnDropoutDescriptor_t, dropoutDesc, descriptor, CUDNN_KIND_DROPOUT);
 	GET(cudnnTensorDescriptor_t, xdesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnTensorDescriptor_t, ydesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dropoutDesc, xdesc, x, ydesc, y, reserveSpace,
+	CALL(cudnnDropoutForward, f->handle, dropoutDesc, xdesc, x, ydesc, y, reserveSpace,
 		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnSoftmaxBackward(struct library_frame *f)
 {
-	__typeof__(cudnnSoftmaxBackward) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnSoftmaxAlgorithm_t, algo); GET_INT(cudnnSoftmaxMode_t, mode);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -367,15 +293,12 @@ static int run_cudnnSoftmaxBackward(struct library_frame *f)
 	GET(void *, dy, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, mode, alpha, yDesc, y, dyDesc, dy, beta, dxDesc, dx);
+	CALL(cudnnSoftmaxBackward, f->handle, algo, mode, alpha, yDesc, y, dyDesc, dy, beta,
+		dxDesc, dx);
 }
 
 static int run_cudnnPoolingBackward(struct library_frame *f)
 {
-	__typeof__(cudnnPoolingBackward) *call = (__typeof__(call))f->function;
 	GET(cudnnPoolingDescriptor_t, poolingDesc, descriptor, CUDNN_KIND_POOLING);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -386,16 +309,12 @@ static int run_cudnnPoolingBackward(struct library_frame *f)
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, poolingDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta, dxDesc,
-		dx);
+	CALL(cudnnPoolingBackward, f->handle, poolingDesc, alpha, yDesc, y, dyDesc, dy, xDesc,
+		x, beta, dxDesc, dx);
 }
 
 static int run_cudnnActivationBackward(struct library_frame *f)
 {
-	__typeof__(cudnnActivationBackward) *call = (__typeof__(call))f->function;
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -406,16 +325,12 @@ static int run_cudnnActivationBackward(struct library_frame *f)
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, activationDesc, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta,
-		dxDesc, dx);
+	CALL(cudnnActivationBackward, f->handle, activationDesc, alpha, yDesc, y, dyDesc, dy,
+		xDesc, x, beta, dxDesc, dx);
 }
 
 static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
 {
-	__typeof__(cudnnLRNCrossChannelBackward) *call = (__typeof__(call))f->function;
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnLRNMode_t, lrnMode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -426,16 +341,12 @@ static int run_cudnnLRNCrossChannelBackward(struct library_frame *f)
 	GET(void *, x, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, normDesc, lrnMode, alpha, yDesc, y, dyDesc, dy, xDesc, x, beta,
-		dxDesc, dx);
+	CALL(cudnnLRNCrossChannelBackward, f->handle, normDesc, lrnMode, alpha, yDesc, y,
+		dyDesc, dy, xDesc, x, beta, dxDesc, dx);
 }
 
 static int run_cudnnDivisiveNormalizationBackward(struct library_frame *f)
 {
-	__typeof__(cudnnDivisiveNormalizationBackward) *call = (__typeof__(call))f->function;
 	GET(cudnnLRNDescriptor_t, normDesc, descriptor, CUDNN_KIND_LRN);
 	GET_INT(cudnnDivNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -443,17 +354,12 @@ static int run_cudnnDivisiveNormalizationBackward(struct library_frame *f)
 	GET(void *, temp, device); GET(void *, temp2, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dXdMeansDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device); GET(void *, dMeans, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, normDesc, mode, alpha, xDesc, x, means, dy, temp, temp2, beta,
-		dXdMeansDesc, dx, dMeans);
+	CALL(cudnnDivisiveNormalizationBackward, f->handle, normDesc, mode, alpha, xDesc, x,
+		means, dy, temp, temp2, beta, dXdMeansDesc, dx, dMeans);
 }
 
 static int run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, zDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -461,17 +367,12 @@ static int run_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(struct l
 	GET(cudnnTensorDescriptor_t, bnScaleBiasMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, bnOps, xDesc, zDesc, yDesc, bnScaleBiasMeanVarDesc,
-		activationDesc, sizeInBytes);
+	CALL(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, f->handle, mode, bnOps,
+		xDesc, zDesc, yDesc, bnScaleBiasMeanVarDesc, activationDesc, sizeInBytes);
 }
 
 static int run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetBatchNormalizationBackwardExWorkspaceSize) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -481,31 +382,22 @@ static int run_cudnnGetBatchNormalizationBackwardExWorkspaceSize(struct library_
 	GET(cudnnTensorDescriptor_t, dBnScaleBiasDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, bnOps, xDesc, yDesc, dyDesc, dzDesc, dxDesc,
-		dBnScaleBiasDesc, activationDesc, sizeInBytes);
+	CALL(cudnnGetBatchNormalizationBackwardExWorkspaceSize, f->handle, mode, bnOps, xDesc,
+		yDesc, dyDesc, dzDesc, dxDesc, dBnScaleBiasDesc, activationDesc, sizeInBytes);
 }
 
 static int run_cudnnGetBatchNormalizationTrainingExReserveSpaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetBatchNormalizationTrainingExReserveSpaceSize) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, bnOps, activationDesc, xDesc, sizeInBytes);
+	CALL(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, f->handle, mode, bnOps,
+		activationDesc, xDesc, sizeInBytes);
 }
 
 static int run_cudnnBatchNormalizationForwardTraining(struct library_frame *f)
 {
-	__typeof__(cudnnBatchNormalizationForwardTraining) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alpha, scalar);
 	GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -517,18 +409,14 @@ static int run_cudnnBatchNormalizationForwardTraining(struct library_frame *f)
 	GET(double, exponentialAverageFactor, double); GET(void *, resultRunningMean, device);
 	GET(void *, resultRunningVariance, device); GET(double, epsilon, double);
 	GET(void *, resultSaveMean, device); GET(void *, resultSaveInvVariance, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, alpha, beta, xDesc, x, yDesc, y, bnScaleBiasMeanVarDesc,
-		bnScale, bnBias, exponentialAverageFactor, resultRunningMean,
-		resultRunningVariance, epsilon, resultSaveMean, resultSaveInvVariance);
+	CALL(cudnnBatchNormalizationForwardTraining, f->handle, mode, alpha, beta, xDesc, x,
+		yDesc, y, bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor,
+		resultRunningMean, resultRunningVariance, epsilon, resultSaveMean,
+		resultSaveInvVariance);
 }
 
 static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
 {
-	__typeof__(cudnnBatchNormalizationForwardTrainingEx) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(void *, alpha, scalar); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -545,19 +433,15 @@ static int run_cudnnBatchNormalizationForwardTrainingEx(struct library_frame *f)
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, workspace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, bnOps, alpha, beta, xDesc, xData, zDesc, zData, yDesc,
-		yData, bnScaleBiasMeanVarDesc, bnScale, bnBias, exponentialAverageFactor,
-		resultRunningMean, resultRunningVariance, epsilon, resultSaveMean,
-		resultSaveInvVariance, activationDesc, workspace, workSpaceSizeInBytes,
-		reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnBatchNormalizationForwardTrainingEx, f->handle, mode, bnOps, alpha, beta,
+		xDesc, xData, zDesc, zData, yDesc, yData, bnScaleBiasMeanVarDesc, bnScale,
+		bnBias, exponentialAverageFactor, resultRunningMean, resultRunningVariance,
+		epsilon, resultSaveMean, resultSaveInvVariance, activationDesc, workspace,
+		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
 {
-	__typeof__(cudnnBatchNormalizationBackward) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET(void *, alphaDataDiff, scalar);
 	GET(void *, betaDataDiff, scalar); GET(void *, alphaParamDiff, scalar);
 	GET(void *, betaParamDiff, scalar);
@@ -571,17 +455,14 @@ static int run_cudnnBatchNormalizationBackward(struct library_frame *f)
 	GET(void *, bnScale, device); GET(void *, dBnScaleResult, device);
 	GET(void *, dBnBiasResult, device); GET(double, epsilon, double);
 	GET(void *, savedMean, device); GET(void *, savedInvVariance, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, alphaDataDiff, betaDataDiff, alphaParamDiff, betaParamDiff,
-		xDesc, x, dyDesc, dy, dxDesc, dx, dBnScaleBiasDesc, bnScale, dBnScaleResult,
-		dBnBiasResult, epsilon, savedMean, savedInvVariance);
+	CALL(cudnnBatchNormalizationBackward, f->handle, mode, alphaDataDiff, betaDataDiff,
+		alphaParamDiff, betaParamDiff, xDesc, x, dyDesc, dy, dxDesc, dx,
+		dBnScaleBiasDesc, bnScale, dBnScaleResult, dBnBiasResult, epsilon, savedMean,
+		savedInvVariance);
 }
 
 static int run_cudnnBatchNormalizationBackwardEx(struct library_frame *f)
 {
-	__typeof__(cudnnBatchNormalizationBackwardEx) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnBatchNormMode_t, mode); GET_INT(cudnnBatchNormOps_t, bnOps);
 	GET(void *, alphaDataDiff, scalar); GET(void *, betaDataDiff, scalar);
 	GET(void *, alphaParamDiff, scalar); GET(void *, betaParamDiff, scalar);
@@ -603,20 +484,16 @@ static int run_cudnnBatchNormalizationBackwardEx(struct library_frame *f)
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, bnOps, alphaDataDiff, betaDataDiff, alphaParamDiff,
-		betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc, dzData,
-		dxDesc, dxData, dBnScaleBiasDesc, bnScaleData, bnBiasData, dBnScaleData,
-		dBnBiasData, epsilon, savedMean, savedInvVariance, activationDesc, workSpace,
-		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnBatchNormalizationBackwardEx, f->handle, mode, bnOps, alphaDataDiff,
+		betaDataDiff, alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc,
+		dyData, dzDesc, dzData, dxDesc, dxData, dBnScaleBiasDesc, bnScaleData,
+		bnBiasData, dBnScaleData, dBnBiasData, epsilon, savedMean, savedInvVariance,
+		activationDesc, workSpace, workSpaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetNormalizationForwardTrainingWorkspaceSize) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -626,17 +503,13 @@ static int run_cudnnGetNormalizationForwardTrainingWorkspaceSize(struct library_
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, normOps, algo, xDesc, zDesc, yDesc, normScaleBiasDesc,
-		activationDesc, normMeanVarDesc, sizeInBytes, groupCnt);
+	CALL(cudnnGetNormalizationForwardTrainingWorkspaceSize, f->handle, mode, normOps, algo,
+		xDesc, zDesc, yDesc, normScaleBiasDesc, activationDesc, normMeanVarDesc,
+		sizeInBytes, groupCnt);
 }
 
 static int run_cudnnGetNormalizationBackwardWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetNormalizationBackwardWorkspaceSize) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -648,32 +521,24 @@ static int run_cudnnGetNormalizationBackwardWorkspaceSize(struct library_frame *
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, normMeanVarDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, normOps, algo, xDesc, yDesc, dyDesc, dzDesc, dxDesc,
-		dNormScaleBiasDesc, activationDesc, normMeanVarDesc, sizeInBytes, groupCnt);
+	CALL(cudnnGetNormalizationBackwardWorkspaceSize, f->handle, mode, normOps, algo, xDesc,
+		yDesc, dyDesc, dzDesc, dxDesc, dNormScaleBiasDesc, activationDesc,
+		normMeanVarDesc, sizeInBytes, groupCnt);
 }
 
 static int run_cudnnGetNormalizationTrainingReserveSpaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetNormalizationTrainingReserveSpaceSize) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo);
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out); GET_INT(int, groupCnt);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, normOps, algo, activationDesc, xDesc, sizeInBytes,
-		groupCnt);
+	CALL(cudnnGetNormalizationTrainingReserveSpaceSize, f->handle, mode, normOps, algo,
+		activationDesc, xDesc, sizeInBytes, groupCnt);
 }
 
 static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 {
-	__typeof__(cudnnNormalizationForwardTraining) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alpha, scalar); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -692,11 +557,8 @@ static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 	GET(void *, yData, device); GET(void *, workspace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes); GET_INT(int, groupCnt);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, normOps, algo, alpha, beta, xDesc, xData,
-		normScaleBiasDesc, normScale, normBias, exponentialAverageFactor,
+	CALL(cudnnNormalizationForwardTraining, f->handle, mode, normOps, algo, alpha, beta,
+		xDesc, xData, normScaleBiasDesc, normScale, normBias, exponentialAverageFactor,
 		normMeanVarDesc, resultRunningMean, resultRunningVariance, epsilon,
 		resultSaveMean, resultSaveInvVariance, activationDesc, zDesc, zData, yDesc,
 		yData, workspace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes,
@@ -705,7 +567,6 @@ static int run_cudnnNormalizationForwardTraining(struct library_frame *f)
 
 static int run_cudnnNormalizationBackward(struct library_frame *f)
 {
-	__typeof__(cudnnNormalizationBackward) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnNormMode_t, mode); GET_INT(cudnnNormOps_t, normOps);
 	GET_INT(cudnnNormAlgo_t, algo); GET(void *, alphaDataDiff, scalar);
 	GET(void *, betaDataDiff, scalar); GET(void *, alphaParamDiff, scalar);
@@ -730,31 +591,23 @@ static int run_cudnnNormalizationBackward(struct library_frame *f)
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(void *, reserveSpace, device); GET_LONG(size_t, reserveSpaceSizeInBytes);
 	GET_INT(int, groupCnt);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mode, normOps, algo, alphaDataDiff, betaDataDiff, alphaParamDiff,
-		betaParamDiff, xDesc, xData, yDesc, yData, dyDesc, dyData, dzDesc, dzData,
-		dxDesc, dxData, dNormScaleBiasDesc, normScaleData, normBiasData, dNormScaleData,
-		dNormBiasData, epsilon, normMeanVarDesc, savedMean, savedInvVariance,
-		activationDesc, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes, groupCnt);
+	CALL(cudnnNormalizationBackward, f->handle, mode, normOps, algo, alphaDataDiff,
+		betaDataDiff, alphaParamDiff, betaParamDiff, xDesc, xData, yDesc, yData, dyDesc,
+		dyData, dzDesc, dzData, dxDesc, dxData, dNormScaleBiasDesc, normScaleData,
+		normBiasData, dNormScaleData, dNormBiasData, epsilon, normMeanVarDesc,
+		savedMean, savedInvVariance, activationDesc, workSpace, workSpaceSizeInBytes,
+		reserveSpace, reserveSpaceSizeInBytes, groupCnt);
 }
 
 static int run_cudnnSpatialTfGridGeneratorBackward(struct library_frame *f)
 {
-	__typeof__(cudnnSpatialTfGridGeneratorBackward) *call = (__typeof__(call))f->function;
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
 	GET(void *, dgrid, device); GET(void *, dtheta, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, stDesc, dgrid, dtheta);
+	CALL(cudnnSpatialTfGridGeneratorBackward, f->handle, stDesc, dgrid, dtheta);
 }
 
 static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
 {
-	__typeof__(cudnnSpatialTfSamplerBackward) *call = (__typeof__(call))f->function;
 	GET(cudnnSpatialTransformerDescriptor_t, stDesc, descriptor, CUDNN_KIND_SPATIAL);
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -764,56 +617,41 @@ static int run_cudnnSpatialTfSamplerBackward(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device); GET(void *, grid, device); GET(void *, betaDgrid, scalar);
 	GET(void *, dgrid, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, stDesc, alpha, xDesc, x, beta, dxDesc, dx, alphaDgrid, dyDesc,
-		dy, grid, betaDgrid, dgrid);
+	CALL(cudnnSpatialTfSamplerBackward, f->handle, stDesc, alpha, xDesc, x, beta, dxDesc,
+		dx, alphaDgrid, dyDesc, dy, grid, betaDgrid, dgrid);
 }
 
 static int run_cudnnDropoutBackward(struct library_frame *f)
 {
-	__typeof__(cudnnDropoutBackward) *call = (__typeof__(call))f->function;
 	GET(cudnnDropoutDescriptor_t, dropoutDesc, descriptor, CUDNN_KIND_DROPOUT);
 	GET(cudnnTensorDescriptor_t, dydesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device);
 	GET(cudnnTensorDescriptor_t, dxdesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dropoutDesc, dydesc, dy, dxdesc, dx, reserveSpace,
+	CALL(cudnnDropoutBackward, f->handle, dropoutDesc, dydesc, dy, dxdesc, dx, reserveSpace,
 		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnGetRNNTempSpaceSizes(struct library_frame *f)
 {
-	__typeof__(cudnnGetRNNTempSpaceSizes) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET_INT(cudnnForwardMode_t, fwdMode);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(size_t *, workSpaceSize, out); GET(size_t *, reserveSpaceSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, fwdMode, xDesc, workSpaceSize, reserveSpaceSize);
+	CALL(cudnnGetRNNTempSpaceSizes, f->handle, rnnDesc, fwdMode, xDesc, workSpaceSize,
+		reserveSpaceSize);
 }
 
 static int run_cudnnGetRNNWeightSpaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetRNNWeightSpaceSize) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(size_t *, weightSpaceSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, weightSpaceSize);
+	CALL(cudnnGetRNNWeightSpaceSize, f->handle, rnnDesc, weightSpaceSize);
 }
 
 static int run_cudnnRNNForward(struct library_frame *f)
 {
-	__typeof__(cudnnRNNForward) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET_INT(cudnnForwardMode_t, fwdMode); GET(int *, devSeqLengths, device);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
@@ -827,17 +665,13 @@ static int run_cudnnRNNForward(struct library_frame *f)
 	GET(void *, weightSpace, device); GET_LONG(size_t, workSpaceSize);
 	GET(void *, workSpace, device); GET_LONG(size_t, reserveSpaceSize);
 	GET(void *, reserveSpace, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, fwdMode, devSeqLengths, xDesc, x, yDesc, y, hDesc, hx,
-		hy, cDesc, cx, cy, weightSpaceSize, weightSpace, workSpaceSize, workSpace,
-		reserveSpaceSize, reserveSpace);
+	CALL(cudnnRNNForward, f->handle, rnnDesc, fwdMode, devSeqLengths, xDesc, x, yDesc, y,
+		hDesc, hx, hy, cDesc, cx, cy, weightSpaceSize, weightSpace, workSpaceSize,
+		workSpace, reserveSpaceSize, reserveSpace);
 }
 
 static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
 {
-	__typeof__(cudnnRNNBackwardData_v8) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(int *, devSeqLengths, device);
 	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
@@ -851,17 +685,13 @@ static int run_cudnnRNNBackwardData_v8(struct library_frame *f)
 	GET_LONG(size_t, weightSpaceSize); GET(void *, weightSpace, device);
 	GET_LONG(size_t, workSpaceSize); GET(void *, workSpace, device);
 	GET_LONG(size_t, reserveSpaceSize); GET(void *, reserveSpace, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, devSeqLengths, yDesc, y, dy, xDesc, dx, hDesc, hx, dhy,
-		dhx, cDesc, cx, dcy, dcx, weightSpaceSize, weightSpace, workSpaceSize,
-		workSpace, reserveSpaceSize, reserveSpace);
+	CALL(cudnnRNNBackwardData_v8, f->handle, rnnDesc, devSeqLengths, yDesc, y, dy, xDesc,
+		dx, hDesc, hx, dhy, dhx, cDesc, cx, dcy, dcx, weightSpaceSize, weightSpace,
+		workSpaceSize, workSpace, reserveSpaceSize, reserveSpace);
 }
 
 static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
 {
-	__typeof__(cudnnRNNBackwardWeights_v8) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET_INT(cudnnWgradMode_t, addGrad); GET(int *, devSeqLengths, device);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
@@ -873,17 +703,13 @@ static int run_cudnnRNNBackwardWeights_v8(struct library_frame *f)
 	GET(void *, dweightSpace, device); GET_LONG(size_t, workSpaceSize);
 	GET(void *, workSpace, device); GET_LONG(size_t, reserveSpaceSize);
 	GET(void *, reserveSpace, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, addGrad, devSeqLengths, xDesc, x, hDesc, hx, yDesc, y,
-		weightSpaceSize, dweightSpace, workSpaceSize, workSpace, reserveSpaceSize,
-		reserveSpace);
+	CALL(cudnnRNNBackwardWeights_v8, f->handle, rnnDesc, addGrad, devSeqLengths, xDesc, x,
+		hDesc, hx, yDesc, y, weightSpaceSize, dweightSpace, workSpaceSize, workSpace,
+		reserveSpaceSize, reserveSpace);
 }
 
 static int run_cudnnCTCLoss_v8(struct library_frame *f)
 {
-	__typeof__(cudnnCTCLoss_v8) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnCTCLossAlgo_t, algo);
 	GET(cudnnCTCLossDescriptor_t, ctcLossDesc, descriptor, CUDNN_KIND_CTC);
 	GET(cudnnTensorDescriptor_t, probsDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -893,42 +719,30 @@ static int run_cudnnCTCLoss_v8(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, gradientsDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, gradients, device); GET_LONG(size_t, workSpaceSizeInBytes);
 	GET(void *, workspace, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, ctcLossDesc, probsDesc, probs, labels, labelLengths,
-		inputLengths, costs, gradientsDesc, gradients, workSpaceSizeInBytes, workspace);
+	CALL(cudnnCTCLoss_v8, f->handle, algo, ctcLossDesc, probsDesc, probs, labels,
+		labelLengths, inputLengths, costs, gradientsDesc, gradients,
+		workSpaceSizeInBytes, workspace);
 }
 
 static int run_cudnnGetCTCLossWorkspaceSize_v8(struct library_frame *f)
 {
-	__typeof__(cudnnGetCTCLossWorkspaceSize_v8) *call = (__typeof__(call))f->function;
 	GET_INT(cudnnCTCLossAlgo_t, algo);
 	GET(cudnnCTCLossDescriptor_t, ctcLossDesc, descriptor, CUDNN_KIND_CTC);
 	GET(cudnnTensorDescriptor_t, probsDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, gradientsDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, ctcLossDesc, probsDesc, gradientsDesc, sizeInBytes);
+	CALL(cudnnGetCTCLossWorkspaceSize_v8, f->handle, algo, ctcLossDesc, probsDesc,
+		gradientsDesc, sizeInBytes);
 }
 
 static int run_cudnnGetConvolutionForwardAlgorithmMaxCount(struct library_frame *f)
 {
-	__typeof__(cudnnGetConvolutionForwardAlgorithmMaxCount) *call =
-		(__typeof__(call))f->function;
 	GET(int *, count, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, count);
+	CALL(cudnnGetConvolutionForwardAlgorithmMaxCount, f->handle, count);
 }
 
 static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
 {
-	__typeof__(cudnnGetConvolutionForwardAlgorithm_v7) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
@@ -936,16 +750,12 @@ static int run_cudnnGetConvolutionForwardAlgorithm_v7(struct library_frame *f)
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionFwdAlgoPerf_t));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, srcDesc, filterDesc, convDesc, destDesc, requestedAlgoCount,
-		returnedAlgoCount, perfResults);
+	CALL(cudnnGetConvolutionForwardAlgorithm_v7, f->handle, srcDesc, filterDesc, convDesc,
+		destDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionForwardAlgorithm(struct library_frame *f)
 {
-	__typeof__(cudnnFindConvolutionForwardAlgorithm) *call = (__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
@@ -953,17 +763,12 @@ static int run_cudnnFindConvolutionForwardAlgorithm(struct library_frame *f)
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionFwdAlgoPerf_t));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, xDesc, wDesc, convDesc, yDesc, requestedAlgoCount,
-		returnedAlgoCount, perfResults);
+	CALL(cudnnFindConvolutionForwardAlgorithm, f->handle, xDesc, wDesc, convDesc, yDesc,
+		requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 {
-	__typeof__(cudnnFindConvolutionForwardAlgorithmEx) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
@@ -975,59 +780,44 @@ static int run_cudnnFindConvolutionForwardAlgorithmEx(struct library_frame *f)
 	GET(cudnnConvolutionFwdAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionFwdAlgoPerf_t));
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, xDesc, x, wDesc, w, convDesc, yDesc, y, requestedAlgoCount,
-		returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
+	CALL(cudnnFindConvolutionForwardAlgorithmEx, f->handle, xDesc, x, wDesc, w, convDesc,
+		yDesc, y, requestedAlgoCount, returnedAlgoCount, perfResults, workSpace,
+		workSpaceSizeInBytes);
 }
 
 static int run_cudnnIm2Col(struct library_frame *f)
 {
-	__typeof__(cudnnIm2Col) *call = (__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(void *, colBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, xDesc, x, wDesc, convDesc, colBuffer);
+	CALL(cudnnIm2Col, f->handle, xDesc, x, wDesc, convDesc, colBuffer);
 }
 
 static int run_cudnnReorderFilterAndBias(struct library_frame *f)
 {
-	__typeof__(cudnnReorderFilterAndBias) *call = (__typeof__(call))f->function;
 	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
 	GET_INT(cudnnReorderType_t, reorderType); GET(void *, filterData, device);
 	GET(void *, reorderedFilterData, device); GET_INT(int, reorderBias);
 	GET(void *, biasData, device); GET(void *, reorderedBiasData, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, filterDesc, reorderType, filterData, reorderedFilterData,
-		reorderBias, biasData, reorderedBiasData);
+	CALL(cudnnReorderFilterAndBias, f->handle, filterDesc, reorderType, filterData,
+		reorderedFilterData, reorderBias, biasData, reorderedBiasData);
 }
 
 static int run_cudnnGetConvolutionForwardWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetConvolutionForwardWorkspaceSize) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(cudnnConvolutionFwdAlgo_t, algo); GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, xDesc, wDesc, convDesc, yDesc, algo, sizeInBytes);
+	CALL(cudnnGetConvolutionForwardWorkspaceSize, f->handle, xDesc, wDesc, convDesc, yDesc,
+		algo, sizeInBytes);
 }
 
 static int run_cudnnConvolutionForward(struct library_frame *f)
 {
-	__typeof__(cudnnConvolutionForward) *call = (__typeof__(call))f->function;
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
@@ -1038,16 +828,12 @@ static int run_cudnnConvolutionForward(struct library_frame *f)
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha, xDesc, x, wDesc, w, convDesc, algo, workSpace,
-		workSpaceSizeInBytes, beta, yDesc, y);
+	CALL(cudnnConvolutionForward, f->handle, alpha, xDesc, x, wDesc, w, convDesc, algo,
+		workSpace, workSpaceSizeInBytes, beta, yDesc, y);
 }
 
 static int run_cudnnConvolutionBiasActivationForward(struct library_frame *f)
 {
-	__typeof__(cudnnConvolutionBiasActivationForward) *call = (__typeof__(call))f->function;
 	GET(void *, alpha1, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
@@ -1063,18 +849,13 @@ static int run_cudnnConvolutionBiasActivationForward(struct library_frame *f)
 	GET(cudnnActivationDescriptor_t, activationDesc, descriptor, CUDNN_KIND_ACTIVATION);
 	GET(cudnnTensorDescriptor_t, yDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha1, xDesc, x, wDesc, w, convDesc, algo, workSpace,
-		workSpaceSizeInBytes, alpha2, zDesc, z, biasDesc, bias, activationDesc, yDesc,
-		y);
+	CALL(cudnnConvolutionBiasActivationForward, f->handle, alpha1, xDesc, x, wDesc, w,
+		convDesc, algo, workSpace, workSpaceSizeInBytes, alpha2, zDesc, z, biasDesc,
+		bias, activationDesc, yDesc, y);
 }
 
 static int run_cudnnFindConvolutionBackwardDataAlgorithm(struct library_frame *f)
 {
-	__typeof__(cudnnFindConvolutionBackwardDataAlgorithm) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
@@ -1082,17 +863,12 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithm(struct library_frame *f
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, wDesc, dyDesc, convDesc, dxDesc, requestedAlgoCount,
-		returnedAlgoCount, perfResults);
+	CALL(cudnnFindConvolutionBackwardDataAlgorithm, f->handle, wDesc, dyDesc, convDesc,
+		dxDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame *f)
 {
-	__typeof__(cudnnFindConvolutionBackwardDataAlgorithmEx) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, w, device);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -1104,17 +880,13 @@ static int run_cudnnFindConvolutionBackwardDataAlgorithmEx(struct library_frame 
 	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, wDesc, w, dyDesc, dy, convDesc, dxDesc, dx, requestedAlgoCount,
-		returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
+	CALL(cudnnFindConvolutionBackwardDataAlgorithmEx, f->handle, wDesc, w, dyDesc, dy,
+		convDesc, dxDesc, dx, requestedAlgoCount, returnedAlgoCount, perfResults,
+		workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct library_frame *f)
 {
-	__typeof__(cudnnGetConvolutionBackwardDataAlgorithm_v7) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnFilterDescriptor_t, filterDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnTensorDescriptor_t, diffDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
@@ -1122,31 +894,23 @@ static int run_cudnnGetConvolutionBackwardDataAlgorithm_v7(struct library_frame 
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdDataAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, filterDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount,
-		returnedAlgoCount, perfResults);
+	CALL(cudnnGetConvolutionBackwardDataAlgorithm_v7, f->handle, filterDesc, diffDesc,
+		convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnGetConvolutionBackwardDataWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetConvolutionBackwardDataWorkspaceSize) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET_INT(cudnnConvolutionBwdDataAlgo_t, algo); GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, wDesc, dyDesc, convDesc, dxDesc, algo, sizeInBytes);
+	CALL(cudnnGetConvolutionBackwardDataWorkspaceSize, f->handle, wDesc, dyDesc, convDesc,
+		dxDesc, algo, sizeInBytes);
 }
 
 static int run_cudnnConvolutionBackwardData(struct library_frame *f)
 {
-	__typeof__(cudnnConvolutionBackwardData) *call = (__typeof__(call))f->function;
 	GET(void *, alpha, scalar);
 	GET(cudnnFilterDescriptor_t, wDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, w, device);
@@ -1157,17 +921,12 @@ static int run_cudnnConvolutionBackwardData(struct library_frame *f)
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dxDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dx, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha, wDesc, w, dyDesc, dy, convDesc, algo, workSpace,
-		workSpaceSizeInBytes, beta, dxDesc, dx);
+	CALL(cudnnConvolutionBackwardData, f->handle, alpha, wDesc, w, dyDesc, dy, convDesc,
+		algo, workSpace, workSpaceSizeInBytes, beta, dxDesc, dx);
 }
 
 static int run_cudnnFindConvolutionBackwardFilterAlgorithm(struct library_frame *f)
 {
-	__typeof__(cudnnFindConvolutionBackwardFilterAlgorithm) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
@@ -1175,17 +934,12 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithm(struct library_frame 
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, xDesc, dyDesc, convDesc, dwDesc, requestedAlgoCount,
-		returnedAlgoCount, perfResults);
+	CALL(cudnnFindConvolutionBackwardFilterAlgorithm, f->handle, xDesc, dyDesc, convDesc,
+		dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_frame *f)
 {
-	__typeof__(cudnnFindConvolutionBackwardFilterAlgorithmEx) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
@@ -1197,17 +951,13 @@ static int run_cudnnFindConvolutionBackwardFilterAlgorithmEx(struct library_fram
 	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
 	GET(void *, workSpace, device); GET_LONG(size_t, workSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, xDesc, x, dyDesc, y, convDesc, dwDesc, dw, requestedAlgoCount,
-		returnedAlgoCount, perfResults, workSpace, workSpaceSizeInBytes);
+	CALL(cudnnFindConvolutionBackwardFilterAlgorithmEx, f->handle, xDesc, x, dyDesc, y,
+		convDesc, dwDesc, dw, requestedAlgoCount, returnedAlgoCount, perfResults,
+		workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct library_frame *f)
 {
-	__typeof__(cudnnGetConvolutionBackwardFilterAlgorithm_v7) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, srcDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, diffDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
@@ -1215,31 +965,23 @@ static int run_cudnnGetConvolutionBackwardFilterAlgorithm_v7(struct library_fram
 	GET_INT(int, requestedAlgoCount); GET(int *, returnedAlgoCount, out);
 	GET(cudnnConvolutionBwdFilterAlgoPerf_t *, perfResults, list, requestedAlgoCount,
 			sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, srcDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount,
-		returnedAlgoCount, perfResults);
+	CALL(cudnnGetConvolutionBackwardFilterAlgorithm_v7, f->handle, srcDesc, diffDesc,
+		convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults);
 }
 
 static int run_cudnnGetConvolutionBackwardFilterWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetConvolutionBackwardFilterWorkspaceSize) *call =
-		(__typeof__(call))f->function;
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(cudnnConvolutionDescriptor_t, convDesc, descriptor, CUDNN_KIND_CONVOLUTION);
 	GET(cudnnFilterDescriptor_t, gradDesc, descriptor, CUDNN_KIND_FILTER);
 	GET_INT(cudnnConvolutionBwdFilterAlgo_t, algo); GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, xDesc, dyDesc, convDesc, gradDesc, algo, sizeInBytes);
+	CALL(cudnnGetConvolutionBackwardFilterWorkspaceSize, f->handle, xDesc, dyDesc, convDesc,
+		gradDesc, algo, sizeInBytes);
 }
 
 static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
 {
-	__typeof__(cudnnConvolutionBackwardFilter) *call = (__typeof__(call))f->function;
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, x, device);
@@ -1250,55 +992,39 @@ static int run_cudnnConvolutionBackwardFilter(struct library_frame *f)
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, beta, scalar);
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, dw, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha, xDesc, x, dyDesc, dy, convDesc, algo, workSpace,
-		workSpaceSizeInBytes, beta, dwDesc, dw);
+	CALL(cudnnConvolutionBackwardFilter, f->handle, alpha, xDesc, x, dyDesc, dy, convDesc,
+		algo, workSpace, workSpaceSizeInBytes, beta, dwDesc, dw);
 }
 
 static int run_cudnnConvolutionBackwardBias(struct library_frame *f)
 {
-	__typeof__(cudnnConvolutionBackwardBias) *call = (__typeof__(call))f->function;
 	GET(void *, alpha, scalar);
 	GET(cudnnTensorDescriptor_t, dyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, dy, device); GET(void *, beta, scalar);
 	GET(cudnnTensorDescriptor_t, dbDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, db, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha, dyDesc, dy, beta, dbDesc, db);
+	CALL(cudnnConvolutionBackwardBias, f->handle, alpha, dyDesc, dy, beta, dbDesc, db);
 }
 
 static int run_cudnnGetRNNWorkspaceSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetRNNWorkspaceSize) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, seqLength, xDesc, sizeInBytes);
+	CALL(cudnnGetRNNWorkspaceSize, f->handle, rnnDesc, seqLength, xDesc, sizeInBytes);
 }
 
 static int run_cudnnGetRNNParamsSize(struct library_frame *f)
 {
-	__typeof__(cudnnGetRNNParamsSize) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnTensorDescriptor_t, xDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(size_t *, sizeInBytes, out); GET_INT(cudnnDataType_t, dataType);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, xDesc, sizeInBytes, dataType);
+	CALL(cudnnGetRNNParamsSize, f->handle, rnnDesc, xDesc, sizeInBytes, dataType);
 }
 
 static int run_cudnnRNNForwardInference(struct library_frame *f)
 {
-	__typeof__(cudnnRNNForwardInference) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1317,16 +1043,13 @@ static int run_cudnnRNNForwardInference(struct library_frame *f)
 	GET(cudnnTensorDescriptor_t, cyDesc, descriptor, CUDNN_KIND_TENSOR);
 	GET(void *, cy, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w,
-		yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes);
+	CALL(cudnnRNNForwardInference, f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
+		cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace,
+		workSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
 {
-	__typeof__(cudnnRNNForwardInferenceEx) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, x, device);
@@ -1351,17 +1074,13 @@ static int run_cudnnRNNForwardInferenceEx(struct library_frame *f)
 	GET(cudnnRNNDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, queries, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y,
-		hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc, iAttn, qDesc, queries,
-		workSpace, workSpaceSizeInBytes);
+	CALL(cudnnRNNForwardInferenceEx, f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx,
+		wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc,
+		iAttn, qDesc, queries, workSpace, workSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNForwardTraining(struct library_frame *f)
 {
-	__typeof__(cudnnRNNForwardTraining) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1381,17 +1100,13 @@ static int run_cudnnRNNForwardTraining(struct library_frame *f)
 	GET(void *, cy, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w,
-		yDesc, y, hyDesc, hy, cyDesc, cy, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
+	CALL(cudnnRNNForwardTraining, f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
+		cxDesc, cx, wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, workSpace,
+		workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardData(struct library_frame *f)
 {
-	__typeof__(cudnnRNNBackwardData) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *yDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1418,17 +1133,14 @@ static int run_cudnnRNNBackwardData(struct library_frame *f)
 	GET(void *, dcx, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, seqLength, yDesc, y, dyDesc, dy, dhyDesc, dhy, dcyDesc,
-		dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx, dcxDesc, dcx,
-		workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnRNNBackwardData, f->handle, rnnDesc, seqLength, yDesc, y, dyDesc, dy, dhyDesc,
+		dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx,
+		dcxDesc, dcx, workSpace, workSpaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 {
-	__typeof__(cudnnRNNBackwardWeights) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN); GET_INT(int, seqLength);
 	const cudnnTensorDescriptor_t *xDesc = (const cudnnTensorDescriptor_t
 			*)library_get_each(f, seqLength, CUDNN_KIND_TENSOR);
@@ -1442,16 +1154,13 @@ static int run_cudnnRNNBackwardWeights(struct library_frame *f)
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, dw, device); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx, yDesc, y, workSpace,
-		workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnRNNBackwardWeights, f->handle, rnnDesc, seqLength, xDesc, x, hxDesc, hx,
+		yDesc, y, workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
 {
-	__typeof__(cudnnRNNForwardTrainingEx) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, x, device);
@@ -1477,17 +1186,14 @@ static int run_cudnnRNNForwardTrainingEx(struct library_frame *f)
 	GET(void *, queries, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx, wDesc, w, yDesc, y,
-		hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc, iAttn, qDesc, queries,
-		workSpace, workSpaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnRNNForwardTrainingEx, f->handle, rnnDesc, xDesc, x, hxDesc, hx, cxDesc, cx,
+		wDesc, w, yDesc, y, hyDesc, hy, cyDesc, cy, kDesc, keys, cDesc, cAttn, iDesc,
+		iAttn, qDesc, queries, workSpace, workSpaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
 {
-	__typeof__(cudnnRNNBackwardDataEx) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, yDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, y, device);
@@ -1515,18 +1221,14 @@ static int run_cudnnRNNBackwardDataEx(struct library_frame *f)
 	GET(void *, dkeys, device); GET(void *, workSpace, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, yDesc, y, dyDesc, dy, dcDesc, dcAttn, dhyDesc, dhy,
-		dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx, dhxDesc, dhx,
-		dcxDesc, dcx, dkDesc, dkeys, workSpace, workSpaceSizeInBytes, reserveSpace,
-		reserveSpaceSizeInBytes);
+	CALL(cudnnRNNBackwardDataEx, f->handle, rnnDesc, yDesc, y, dyDesc, dy, dcDesc, dcAttn,
+		dhyDesc, dhy, dcyDesc, dcy, wDesc, w, hxDesc, hx, cxDesc, cx, dxDesc, dx,
+		dhxDesc, dhx, dcxDesc, dcx, dkDesc, dkeys, workSpace, workSpaceSizeInBytes,
+		reserveSpace, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 {
-	__typeof__(cudnnRNNBackwardWeightsEx) *call = (__typeof__(call))f->function;
 	GET(cudnnRNNDescriptor_t, rnnDesc, descriptor, CUDNN_KIND_RNN);
 	GET(cudnnRNNDataDescriptor_t, xDesc, descriptor, CUDNN_KIND_RNN_DATA);
 	GET(void *, x, device);
@@ -1538,16 +1240,13 @@ static int run_cudnnRNNBackwardWeightsEx(struct library_frame *f)
 	GET(cudnnFilterDescriptor_t, dwDesc, descriptor, CUDNN_KIND_FILTER);
 	GET(void *, dw, device); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, rnnDesc, xDesc, x, hxDesc, hx, yDesc, y, workSpace,
-		workSpaceSizeInBytes, dwDesc, dw, reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnRNNBackwardWeightsEx, f->handle, rnnDesc, xDesc, x, hxDesc, hx, yDesc, y,
+		workSpace, workSpaceSizeInBytes, dwDesc, dw, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
 {
-	__typeof__(cudnnMultiHeadAttnBackwardWeights) *call = (__typeof__(call))f->function;
 	GET(cudnnAttnDescriptor_t, attnDesc, descriptor, CUDNN_KIND_ATTENTION);
 	GET_INT(cudnnWgradMode_t, addGrad);
 	GET(cudnnSeqDataDescriptor_t, qDesc, descriptor, CUDNN_KIND_SEQ_DATA);
@@ -1561,62 +1260,46 @@ static int run_cudnnMultiHeadAttnBackwardWeights(struct library_frame *f)
 	GET(void *, weights, device); GET(void *, dweights, device);
 	GET_LONG(size_t, workSpaceSizeInBytes); GET(void *, workSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes); GET(void *, reserveSpace, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, attnDesc, addGrad, qDesc, queries, kDesc, keys, vDesc, values,
-		doDesc, dout, weightSizeInBytes, weights, dweights, workSpaceSizeInBytes,
-		workSpace, reserveSpaceSizeInBytes, reserveSpace);
+	CALL(cudnnMultiHeadAttnBackwardWeights, f->handle, attnDesc, addGrad, qDesc, queries,
+		kDesc, keys, vDesc, values, doDesc, dout, weightSizeInBytes, weights, dweights,
+		workSpaceSizeInBytes, workSpace, reserveSpaceSizeInBytes, reserveSpace);
 }
 
 static int run_cudnnCausalConv1dForward(struct library_frame *f)
 {
-	__typeof__(cudnnCausalConv1dForward) *call = (__typeof__(call))f->function;
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, bias, device);
 	GET(void *, y, device); GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen);
 	GET_INT(int, kernelSize); GET_INT(cudnnDataType_t, dataType);
 	GET_INT(cudnnCausalConv1dActivation_t, activation);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, x, weight, bias, y, batch, dim, seqLen, kernelSize, dataType,
-		activation);
+	CALL(cudnnCausalConv1dForward, f->stream, x, weight, bias, y, batch, dim, seqLen,
+		kernelSize, dataType, activation);
 }
 
 static int run_cudnnCausalConv1dBackward(struct library_frame *f)
 {
-	__typeof__(cudnnCausalConv1dBackward) *call = (__typeof__(call))f->function;
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, bias, device);
 	GET(void *, dy, device); GET(void *, dx, device); GET(void *, dweight, device);
 	GET(void *, dbias, device); GET_INT(int, batch); GET_INT(int, dim);
 	GET_INT(int, seqLen); GET_INT(int, kernelSize); GET_INT(cudnnDataType_t, dataType);
 	GET_INT(cudnnDataType_t, dwDataType);
 	GET_INT(cudnnCausalConv1dActivation_t, activation);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, x, weight, bias, dy, dx, dweight, dbias, batch, dim, seqLen,
-		kernelSize, dataType, dwDataType, activation);
+	CALL(cudnnCausalConv1dBackward, f->stream, x, weight, bias, dy, dx, dweight, dbias,
+		batch, dim, seqLen, kernelSize, dataType, dwDataType, activation);
 }
 
 static int run_cudnnB2BCausalConv1dForward(struct library_frame *f)
 {
-	__typeof__(cudnnB2BCausalConv1dForward) *call = (__typeof__(call))f->function;
 	GET(void *, x, device); GET(void *, weightsProj, device);
 	GET(void *, weightsMixer, device); GET(void *, skipBias, device);
 	GET(void *, y, device); GET(void *, yGated, device); GET_INT(int, batch);
 	GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSizeProj);
 	GET_INT(int, kernelSizeMixer); GET_INT(cudnnDataType_t, dataType);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, x, weightsProj, weightsMixer, skipBias, y, yGated, batch, dim,
-		seqLen, kernelSizeProj, kernelSizeMixer, dataType);
+	CALL(cudnnB2BCausalConv1dForward, f->stream, x, weightsProj, weightsMixer, skipBias, y,
+		yGated, batch, dim, seqLen, kernelSizeProj, kernelSizeMixer, dataType);
 }
 
 static int run_cudnnB2BCausalConv1dBackward(struct library_frame *f)
 {
-	__typeof__(cudnnB2BCausalConv1dBackward) *call = (__typeof__(call))f->function;
 	GET(void *, x, device); GET(void *, weightsProj, device);
 	GET(void *, weightsMixer, device); GET(void *, skipBias, device);
 	GET(void *, y, device); GET(void *, dy, device); GET(void *, dx, device);
@@ -1624,82 +1307,61 @@ static int run_cudnnB2BCausalConv1dBackward(struct library_frame *f)
 	GET(void *, dskipBias, device); GET_INT(int, batch); GET_INT(int, dim);
 	GET_INT(int, seqLen); GET_INT(int, kernelSizeProj); GET_INT(int, kernelSizeMixer);
 	GET_INT(cudnnDataType_t, dataType); GET_INT(cudnnDataType_t, dwDataType);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, x, weightsProj, weightsMixer, skipBias, y, dy, dx, dweightsProj,
-		dweightsMixer, dskipBias, batch, dim, seqLen, kernelSizeProj, kernelSizeMixer,
-		dataType, dwDataType);
+	CALL(cudnnB2BCausalConv1dBackward, f->stream, x, weightsProj, weightsMixer, skipBias, y,
+		dy, dx, dweightsProj, dweightsMixer, dskipBias, batch, dim, seqLen,
+		kernelSizeProj, kernelSizeMixer, dataType, dwDataType);
 }
 
 static int run_cudnnFFTCausalConv1dForward(struct library_frame *f)
 {
-	__typeof__(cudnnFFTCausalConv1dForward) *call = (__typeof__(call))f->function;
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, y, device);
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, x, weight, y, batch, dim, seqLen, kernelSize, dataType);
+	CALL(cudnnFFTCausalConv1dForward, f->stream, x, weight, y, batch, dim, seqLen,
+		kernelSize, dataType);
 }
 
 static int run_cudnnFFTCausalConv1dBackward(struct library_frame *f)
 {
-	__typeof__(cudnnFFTCausalConv1dBackward) *call = (__typeof__(call))f->function;
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, dy, device);
 	GET(void *, dx, device); GET(void *, dweight, device); GET_INT(int, batch);
 	GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, x, weight, dy, dx, dweight, batch, dim, seqLen, kernelSize,
-		dataType);
+	CALL(cudnnFFTCausalConv1dBackward, f->stream, x, weight, dy, dx, dweight, batch, dim,
+		seqLen, kernelSize, dataType);
 }
 
 static int run_cudnnLongFFTCausalConv1dGetBufferSizes(struct library_frame *f)
 {
-	__typeof__(cudnnLongFFTCausalConv1dGetBufferSizes) *call =
-		(__typeof__(call))f->function;
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType); GET(size_t *, workspaceSizeInBytes, out);
 	GET(size_t *, reserveSpaceSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(batch, dim, seqLen, kernelSize, dataType, workspaceSizeInBytes,
-		reserveSpaceSizeInBytes);
+	CALL(cudnnLongFFTCausalConv1dGetBufferSizes, batch, dim, seqLen, kernelSize, dataType,
+		workspaceSizeInBytes, reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnLongFFTCausalConv1dForward(struct library_frame *f)
 {
-	__typeof__(cudnnLongFFTCausalConv1dForward) *call = (__typeof__(call))f->function;
 	GET(void *, x, device); GET(void *, weight, device); GET(void *, y, device);
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType); GET(void *, workspace, device);
 	GET_LONG(size_t, workspaceSizeInBytes); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, x, weight, y, batch, dim, seqLen, kernelSize, dataType,
-		workspace, workspaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnLongFFTCausalConv1dForward, f->stream, x, weight, y, batch, dim, seqLen,
+		kernelSize, dataType, workspace, workspaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static int run_cudnnLongFFTCausalConv1dBackward(struct library_frame *f)
 {
-	__typeof__(cudnnLongFFTCausalConv1dBackward) *call = (__typeof__(call))f->function;
 	GET(void *, dy, device); GET(void *, dx, device); GET(void *, dweight, device);
 	GET_INT(int, batch); GET_INT(int, dim); GET_INT(int, seqLen); GET_INT(int, kernelSize);
 	GET_INT(cudnnDataType_t, dataType); GET(void *, workspace, device);
 	GET_LONG(size_t, workspaceSizeInBytes); GET(void *, reserveSpace, device);
 	GET_LONG(size_t, reserveSpaceSizeInBytes);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->stream, dy, dx, dweight, batch, dim, seqLen, kernelSize, dataType,
-		workspace, workspaceSizeInBytes, reserveSpace, reserveSpaceSizeInBytes);
+	CALL(cudnnLongFFTCausalConv1dBackward, f->stream, dy, dx, dweight, batch, dim, seqLen,
+		kernelSize, dataType, workspace, workspaceSizeInBytes, reserveSpace,
+		reserveSpaceSizeInBytes);
 }
 
 static CUresult serve_items(struct worker *w, struct request *r);

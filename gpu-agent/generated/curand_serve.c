@@ -88,149 +88,101 @@ static CUresult run_curandDestroyGenerator(struct worker *w, struct request *r)
 
 static int run_curandSetPseudoRandomGeneratorSeed(struct library_frame *f)
 {
-	__typeof__(curandSetPseudoRandomGeneratorSeed) *call = (__typeof__(call))f->function;
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, at[0]);
+	CALL(curandSetPseudoRandomGeneratorSeed, f->handle, at[0]);
 }
 
 static int run_curandSetGeneratorOrdering(struct library_frame *f)
 {
-	__typeof__(curandSetGeneratorOrdering) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, (curandOrdering_t)key[0]);
+	CALL(curandSetGeneratorOrdering, f->handle, (curandOrdering_t)key[0]);
 }
 
 static int run_curandSetQuasiRandomGeneratorDimensions(struct library_frame *f)
 {
-	__typeof__(curandSetQuasiRandomGeneratorDimensions) *call =
-		(__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 1);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, key[0]);
+	CALL(curandSetQuasiRandomGeneratorDimensions, f->handle, key[0]);
 }
 
 static int run_curandGenerate(struct library_frame *f)
 {
-	__typeof__(curandGenerate) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0));
+	CALL(curandGenerate, f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateLongLong(struct library_frame *f)
 {
-	__typeof__(curandGenerateLongLong) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned long long));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0));
+	CALL(curandGenerateLongLong, f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateUniform(struct library_frame *f)
 {
-	__typeof__(curandGenerateUniform) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(float));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0));
+	CALL(curandGenerateUniform, f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateUniformDouble(struct library_frame *f)
 {
-	__typeof__(curandGenerateUniformDouble) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 2);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(double));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0));
+	CALL(curandGenerateUniformDouble, f->handle, outputPtr, library_long(key + 0));
 }
 
 static int run_curandGenerateNormal(struct library_frame *f)
 {
-	__typeof__(curandGenerateNormal) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(float));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0), library_float(key + 2),
-		library_float(key + 3));
+	CALL(curandGenerateNormal, f->handle, outputPtr, library_long(key + 0),
+		library_float(key + 2), library_float(key + 3));
 }
 
 static int run_curandGenerateNormalDouble(struct library_frame *f)
 {
-	__typeof__(curandGenerateNormalDouble) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 6);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(double));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0), library_double(key + 2),
-		library_double(key + 4));
+	CALL(curandGenerateNormalDouble, f->handle, outputPtr, library_long(key + 0),
+		library_double(key + 2), library_double(key + 4));
 }
 
 static int run_curandGeneratePoisson(struct library_frame *f)
 {
-	__typeof__(curandGeneratePoisson) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 4);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0), library_double(key + 2));
+	CALL(curandGeneratePoisson, f->handle, outputPtr, library_long(key + 0),
+		library_double(key + 2));
 }
 
 static int run_curandGeneratePoissonMethod(struct library_frame *f)
 {
-	__typeof__(curandGeneratePoissonMethod) *call = (__typeof__(call))f->function;
 	const uint32_t *key = library_get_words(f, 5);
 	const uint64_t *at = library_get_bytes(f, 1 * 8);
 	void *outputPtr = library_get_filled(f, at, 0, key ? library_long(key + 0) : 0,
 		sizeof(unsigned int));
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outputPtr, library_long(key + 0), library_double(key + 2),
-		(curandMethod_t)key[4]);
+	CALL(curandGeneratePoissonMethod, f->handle, outputPtr, library_long(key + 0),
+		library_double(key + 2), (curandMethod_t)key[4]);
 }
 
 static int run_curandGenerateSeeds(struct library_frame *f)
 {
-	__typeof__(curandGenerateSeeds) *call = (__typeof__(call))f->function;
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle);
+	CALL(curandGenerateSeeds, f->handle);
 }
 
 static CUresult serve_items(struct worker *w, struct request *r);

@@ -273,395 +273,277 @@ static CUresult run_cusolverRfDestroy(struct worker *w, struct request *r)
 
 static int run_cusolverDnZZgesv(struct library_frame *f)
 {
-	__typeof__(cusolverDnZZgesv) *call = (__typeof__(call))f->function;
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
 	GET_INT(cusolver_int_t, ldda); GET(void *, dipiv, device); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
 	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx, dWorkspace,
-		lwork_bytes, iter, d_info);
+	CALL(cusolverDnZZgesv, f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx,
+		dWorkspace, lwork_bytes, iter, d_info);
 }
 
 static int run_cusolverDnZZgesv_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnZZgesv_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
 	GET_INT(cusolver_int_t, ldda); GET(void *, dipiv, device); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX, lddx, dWorkspace,
-		lwork_bytes);
+	CALL(cusolverDnZZgesv_bufferSize, f->handle, n, nrhs, dA, ldda, dipiv, dB, lddb, dX,
+		lddx, dWorkspace, lwork_bytes);
 }
 
 static int run_cusolverDnZZgels(struct library_frame *f)
 {
-	__typeof__(cusolverDnZZgels) *call = (__typeof__(call))f->function;
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
 	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
 	GET(cusolver_int_t *, iter, out); GET(void *, d_info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx, dWorkspace,
+	CALL(cusolverDnZZgels, f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx, dWorkspace,
 		lwork_bytes, iter, d_info);
 }
 
 static int run_cusolverDnZZgels_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnZZgels_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
 	GET(void *, dA, device); GET_INT(cusolver_int_t, ldda); GET(void *, dB, device);
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET(size_t *, lwork_bytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx, dWorkspace,
-		lwork_bytes);
+	CALL(cusolverDnZZgels_bufferSize, f->handle, m, n, nrhs, dA, ldda, dB, lddb, dX, lddx,
+		dWorkspace, lwork_bytes);
 }
 
 static int run_cusolverDnSpotrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSpotrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(int *, Lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, Lwork);
+	CALL(cusolverDnSpotrf_bufferSize, f->handle, uplo, n, A, lda, Lwork);
 }
 
 static int run_cusolverDnSpotrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnSpotrf) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, Workspace, device); GET_INT(int, Lwork);
 	GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
+	CALL(cusolverDnSpotrf, f->handle, uplo, n, A, lda, Workspace, Lwork, devInfo);
 }
 
 static int run_cusolverDnSpotrs(struct library_frame *f)
 {
-	__typeof__(cusolverDnSpotrs) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET_INT(int, nrhs);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
+	CALL(cusolverDnSpotrs, f->handle, uplo, n, nrhs, A, lda, B, ldb, devInfo);
 }
 
 static int run_cusolverDnSpotrfBatched(struct library_frame *f)
 {
-	__typeof__(cusolverDnSpotrfBatched) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, Aarray, device);
 	GET_INT(int, lda); GET(int *, infoArray, device); GET_INT(int, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, Aarray, lda, infoArray, batchSize);
+	CALL(cusolverDnSpotrfBatched, f->handle, uplo, n, Aarray, lda, infoArray, batchSize);
 }
 
 static int run_cusolverDnSpotrsBatched(struct library_frame *f)
 {
-	__typeof__(cusolverDnSpotrsBatched) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET_INT(int, nrhs);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(int *, d_info, device); GET_INT(int, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info, batchSize);
+	CALL(cusolverDnSpotrsBatched, f->handle, uplo, n, nrhs, A, lda, B, ldb, d_info,
+		batchSize);
 }
 
 static int run_cusolverDnSpotri_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSpotri_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, lwork);
+	CALL(cusolverDnSpotri_bufferSize, f->handle, uplo, n, A, lda, lwork);
 }
 
 static int run_cusolverDnSpotri(struct library_frame *f)
 {
-	__typeof__(cusolverDnSpotri) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, work, device); GET_INT(int, lwork);
 	GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, work, lwork, devInfo);
+	CALL(cusolverDnSpotri, f->handle, uplo, n, A, lda, work, lwork, devInfo);
 }
 
 static int run_cusolverDnXtrtri_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXtrtri_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(cublasDiagType_t, diag); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, diag, n, dataTypeA, A, lda, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	CALL(cusolverDnXtrtri_bufferSize, f->handle, uplo, diag, n, dataTypeA, A, lda,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXtrtri(struct library_frame *f)
 {
-	__typeof__(cusolverDnXtrtri) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(cublasDiagType_t, diag); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, devInfo, device);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, diag, n, dataTypeA, A, lda, bufferOnDevice,
+	CALL(cusolverDnXtrtri, f->handle, uplo, diag, n, dataTypeA, A, lda, bufferOnDevice,
 		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, devInfo);
 }
 
 static int run_cusolverDnSgetrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgetrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(int *, Lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, Lwork);
+	CALL(cusolverDnSgetrf_bufferSize, f->handle, m, n, A, lda, Lwork);
 }
 
 static int run_cusolverDnSgetrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgetrf) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, Workspace, device); GET(int *, devIpiv, device);
 	GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
+	CALL(cusolverDnSgetrf, f->handle, m, n, A, lda, Workspace, devIpiv, devInfo);
 }
 
 static int run_cusolverDnSlaswp(struct library_frame *f)
 {
-	__typeof__(cusolverDnSlaswp) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET_INT(int, k1);
 	GET_INT(int, k2); GET(int *, devIpiv, device); GET_INT(int, incx);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, A, lda, k1, k2, devIpiv, incx);
+	CALL(cusolverDnSlaswp, f->handle, n, A, lda, k1, k2, devIpiv, incx);
 }
 
 static int run_cusolverDnSgetrs(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgetrs) *call = (__typeof__(call))f->function;
 	GET_INT(cublasOperation_t, trans); GET_INT(int, n); GET_INT(int, nrhs);
 	GET(void *, A, device); GET_INT(int, lda); GET(int *, devIpiv, device);
 	GET(void *, B, device); GET_INT(int, ldb); GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
+	CALL(cusolverDnSgetrs, f->handle, trans, n, nrhs, A, lda, devIpiv, B, ldb, devInfo);
 }
 
 static int run_cusolverDnSgeqrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgeqrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, lwork);
+	CALL(cusolverDnSgeqrf_bufferSize, f->handle, m, n, A, lda, lwork);
 }
 
 static int run_cusolverDnSgeqrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgeqrf) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, TAU, device); GET(void *, Workspace, device); GET_INT(int, Lwork);
 	GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
+	CALL(cusolverDnSgeqrf, f->handle, m, n, A, lda, TAU, Workspace, Lwork, devInfo);
 }
 
 static int run_cusolverDnSorgqr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSorgqr_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, k); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, k, A, lda, tau, lwork);
+	CALL(cusolverDnSorgqr_bufferSize, f->handle, m, n, k, A, lda, tau, lwork);
 }
 
 static int run_cusolverDnSorgqr(struct library_frame *f)
 {
-	__typeof__(cusolverDnSorgqr) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, k); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, tau, device); GET(void *, work, device);
 	GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, k, A, lda, tau, work, lwork, info);
+	CALL(cusolverDnSorgqr, f->handle, m, n, k, A, lda, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSormqr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSormqr_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasOperation_t, trans); GET_INT(int, m);
 	GET_INT(int, n); GET_INT(int, k); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, tau, device); GET(void *, C, device); GET_INT(int, ldc);
 	GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, lwork);
+	CALL(cusolverDnSormqr_bufferSize, f->handle, side, trans, m, n, k, A, lda, tau, C, ldc,
+		lwork);
 }
 
 static int run_cusolverDnSormqr(struct library_frame *f)
 {
-	__typeof__(cusolverDnSormqr) *call = (__typeof__(call))f->function;
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasOperation_t, trans); GET_INT(int, m);
 	GET_INT(int, n); GET_INT(int, k); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, tau, device); GET(void *, C, device); GET_INT(int, ldc);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, devInfo);
+	CALL(cusolverDnSormqr, f->handle, side, trans, m, n, k, A, lda, tau, C, ldc, work,
+		lwork, devInfo);
 }
 
 static int run_cusolverDnSsytrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsytrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, A, lda, lwork);
+	CALL(cusolverDnSsytrf_bufferSize, f->handle, n, A, lda, lwork);
 }
 
 static int run_cusolverDnSsytrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsytrf) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(int *, ipiv, device); GET(void *, work, device);
 	GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
+	CALL(cusolverDnSsytrf, f->handle, uplo, n, A, lda, ipiv, work, lwork, info);
 }
 
 static int run_cusolverDnXsytrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsytrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, ipiv, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, dataTypeA, A, lda, ipiv, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXsytrf_bufferSize, f->handle, params, uplo, n, dataTypeA, A, lda, ipiv,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsytrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsytrf) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET(void *, ipiv, device);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, dataTypeA, A, lda, ipiv, computeType,
+	CALL(cusolverDnXsytrf, f->handle, params, uplo, n, dataTypeA, A, lda, ipiv, computeType,
 		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
 		info);
 }
 
 static int run_cusolverDnXsytrs_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsytrs_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B, ldb,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXsytrs_bufferSize, f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv,
+		dataTypeB, B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsytrs(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsytrs) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B, ldb,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
+	CALL(cusolverDnXsytrs, f->handle, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
+		ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXhetrs_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXhetrs_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
-		ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXhetrs_bufferSize, f->handle, params, uplo, n, nrhs, dataTypeA, A, lda,
+		ipiv, dataTypeB, B, ldb, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXhetrs(struct library_frame *f)
 {
-	__typeof__(cusolverDnXhetrs) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
@@ -669,343 +551,245 @@ static int run_cusolverDnXhetrs(struct library_frame *f)
 	GET_LONG(int64_t, ldb); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
-		ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	CALL(cusolverDnXhetrs, f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, ipiv,
+		dataTypeB, B, ldb, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnSsytri_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsytri_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(int *, ipiv, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, ipiv, lwork);
+	CALL(cusolverDnSsytri_bufferSize, f->handle, uplo, n, A, lda, ipiv, lwork);
 }
 
 static int run_cusolverDnSgebrd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgebrd_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(int *, Lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, Lwork);
+	CALL(cusolverDnSgebrd_bufferSize, f->handle, m, n, Lwork);
 }
 
 static int run_cusolverDnSgebrd(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgebrd) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, D, device); GET(void *, E, device); GET(void *, TAUQ, device);
 	GET(void *, TAUP, device); GET(void *, Work, device); GET_INT(int, Lwork);
 	GET(int *, devInfo, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork, devInfo);
+	CALL(cusolverDnSgebrd, f->handle, m, n, A, lda, D, E, TAUQ, TAUP, Work, Lwork, devInfo);
 }
 
 static int run_cusolverDnSorgbr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSorgbr_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasSideMode_t, side); GET_INT(int, m); GET_INT(int, n); GET_INT(int, k);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
 	GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, side, m, n, k, A, lda, tau, lwork);
+	CALL(cusolverDnSorgbr_bufferSize, f->handle, side, m, n, k, A, lda, tau, lwork);
 }
 
 static int run_cusolverDnSorgbr(struct library_frame *f)
 {
-	__typeof__(cusolverDnSorgbr) *call = (__typeof__(call))f->function;
 	GET_INT(cublasSideMode_t, side); GET_INT(int, m); GET_INT(int, n); GET_INT(int, k);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
+	CALL(cusolverDnSorgbr, f->handle, side, m, n, k, A, lda, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSsytrd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsytrd_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, d, device); GET(void *, e, device);
 	GET(void *, tau, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, d, e, tau, lwork);
+	CALL(cusolverDnSsytrd_bufferSize, f->handle, uplo, n, A, lda, d, e, tau, lwork);
 }
 
 static int run_cusolverDnSsytrd(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsytrd) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, d, device); GET(void *, e, device);
 	GET(void *, tau, device); GET(void *, work, device); GET_INT(int, lwork);
 	GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
+	CALL(cusolverDnSsytrd, f->handle, uplo, n, A, lda, d, e, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSorgtr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSorgtr_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, tau, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, tau, lwork);
+	CALL(cusolverDnSorgtr_bufferSize, f->handle, uplo, n, A, lda, tau, lwork);
 }
 
 static int run_cusolverDnSorgtr(struct library_frame *f)
 {
-	__typeof__(cusolverDnSorgtr) *call = (__typeof__(call))f->function;
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, tau, device); GET(void *, work, device);
 	GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, uplo, n, A, lda, tau, work, lwork, info);
+	CALL(cusolverDnSorgtr, f->handle, uplo, n, A, lda, tau, work, lwork, info);
 }
 
 static int run_cusolverDnSormtr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSormtr_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasFillMode_t, uplo);
 	GET_INT(cublasOperation_t, trans); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
 	GET(void *, C, device); GET_INT(int, ldc); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc, lwork);
+	CALL(cusolverDnSormtr_bufferSize, f->handle, side, uplo, trans, m, n, A, lda, tau, C,
+		ldc, lwork);
 }
 
 static int run_cusolverDnSormtr(struct library_frame *f)
 {
-	__typeof__(cusolverDnSormtr) *call = (__typeof__(call))f->function;
 	GET_INT(cublasSideMode_t, side); GET_INT(cublasFillMode_t, uplo);
 	GET_INT(cublasOperation_t, trans); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, tau, device);
 	GET(void *, C, device); GET_INT(int, ldc); GET(void *, work, device);
 	GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc, work, lwork, info);
+	CALL(cusolverDnSormtr, f->handle, side, uplo, trans, m, n, A, lda, tau, C, ldc, work,
+		lwork, info);
 }
 
 static int run_cusolverDnSgesvd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvd_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, lwork);
+	CALL(cusolverDnSgesvd_bufferSize, f->handle, m, n, lwork);
 }
 
 static int run_cusolverDnSgesvd(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvd) *call = (__typeof__(call))f->function;
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_INT(int, m);
 	GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, VT, device); GET_INT(int, ldvt);
 	GET(void *, work, device); GET_INT(int, lwork); GET(void *, rwork, device);
 	GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt, work, lwork,
-		rwork, info);
+	CALL(cusolverDnSgesvd, f->handle, jobu, jobvt, m, n, A, lda, S, U, ldu, VT, ldvt, work,
+		lwork, rwork, info);
 }
 
 static int run_cusolverDnSsyevd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevd_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, uplo, n, A, lda, W, lwork);
+	CALL(cusolverDnSsyevd_bufferSize, f->handle, jobz, uplo, n, A, lda, W, lwork);
 }
 
 static int run_cusolverDnSsyevd(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevd) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
+	CALL(cusolverDnSsyevd, f->handle, jobz, uplo, n, A, lda, W, work, lwork, info);
 }
 
 static int run_cusolverDnSsyevdx_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(float, vl, float); GET(float, vu, float); GET_INT(int, il);
 	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, lwork);
+	CALL(cusolverDnSsyevdx_bufferSize, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il,
+		iu, meig, W, lwork);
 }
 
 static int run_cusolverDnDsyevdx_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnDsyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(double, vl, double); GET(double, vu, double); GET_INT(int, il);
 	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, lwork);
+	CALL(cusolverDnDsyevdx_bufferSize, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il,
+		iu, meig, W, lwork);
 }
 
 static int run_cusolverDnSsyevdx(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevdx) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(float, vl, float); GET(float, vu, float); GET_INT(int, il);
 	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, work,
-		lwork, info);
+	CALL(cusolverDnSsyevdx, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig,
+		W, work, lwork, info);
 }
 
 static int run_cusolverDnDsyevdx(struct library_frame *f)
 {
-	__typeof__(cusolverDnDsyevdx) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(double, vl, double); GET(double, vu, double); GET_INT(int, il);
 	GET_INT(int, iu); GET(int *, meig, out); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig, W, work,
-		lwork, info);
+	CALL(cusolverDnDsyevdx, f->handle, jobz, range, uplo, n, A, lda, vl, vu, il, iu, meig,
+		W, work, lwork, info);
 }
 
 static int run_cusolverDnSsygvdx_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsygvdx_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(float, vl, float); GET(float, vu, float); GET_INT(int, il); GET_INT(int, iu);
 	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
-		meig, W, lwork);
+	CALL(cusolverDnSsygvdx_bufferSize, f->handle, itype, jobz, range, uplo, n, A, lda, B,
+		ldb, vl, vu, il, iu, meig, W, lwork);
 }
 
 static int run_cusolverDnDsygvdx_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnDsygvdx_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(double, vl, double); GET(double, vu, double); GET_INT(int, il); GET_INT(int, iu);
 	GET(int *, meig, out); GET(void *, W, device); GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
-		meig, W, lwork);
+	CALL(cusolverDnDsygvdx_bufferSize, f->handle, itype, jobz, range, uplo, n, A, lda, B,
+		ldb, vl, vu, il, iu, meig, W, lwork);
 }
 
 static int run_cusolverDnSsygvdx(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsygvdx) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(float, vl, float); GET(float, vu, float); GET_INT(int, il); GET_INT(int, iu);
 	GET(int *, meig, out); GET(void *, W, device); GET(void *, work, device);
 	GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
-		meig, W, work, lwork, info);
+	CALL(cusolverDnSsygvdx, f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu,
+		il, iu, meig, W, work, lwork, info);
 }
 
 static int run_cusolverDnDsygvdx(struct library_frame *f)
 {
-	__typeof__(cusolverDnDsygvdx) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb);
 	GET(double, vl, double); GET(double, vu, double); GET_INT(int, il); GET_INT(int, iu);
 	GET(int *, meig, out); GET(void *, W, device); GET(void *, work, device);
 	GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu, il, iu,
-		meig, W, work, lwork, info);
+	CALL(cusolverDnDsygvdx, f->handle, itype, jobz, range, uplo, n, A, lda, B, ldb, vl, vu,
+		il, iu, meig, W, work, lwork, info);
 }
 
 static int run_cusolverDnSsygvd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsygvd_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
 	GET(int *, lwork, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, lwork);
+	CALL(cusolverDnSsygvd_bufferSize, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W,
+		lwork);
 }
 
 static int run_cusolverDnSsygvd(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsygvd) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork, info);
+	CALL(cusolverDnSsygvd, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork,
+		info);
 }
 
 static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsygvd_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1014,17 +798,13 @@ static int run_cusolverDnXsygvd_bufferSize(struct library_frame *f)
 	GET(void *, d_W, device); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda, dataTypeB,
-		d_B, ldb, dataTypeW, d_W, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	CALL(cusolverDnXsygvd_bufferSize, f->handle, params, itype, jobz, uplo, n, dataTypeA,
+		d_A, lda, dataTypeB, d_B, ldb, dataTypeW, d_W, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsygvd(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsygvd) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1034,18 +814,13 @@ static int run_cusolverDnXsygvd(struct library_frame *f)
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, d_info, device);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda, dataTypeB,
-		d_B, ldb, dataTypeW, d_W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
-		bufferOnHost, workspaceInBytesOnHost, d_info);
+	CALL(cusolverDnXsygvd, f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda,
+		dataTypeB, d_B, ldb, dataTypeW, d_W, computeType, bufferOnDevice,
+		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info);
 }
 
 static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsygvStridedBatched_bufferSize) *call =
-		(__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1055,17 +830,13 @@ static int run_cusolverDnXsygvStridedBatched_bufferSize(struct library_frame *f)
 	GET_LONG(int64_t, strideW); GET_INT(cudaDataType, computeType);
 	GET_LONG(int64_t, batchSize); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, A, lda, strideA,
-		dataTypeB, B, ldb, strideB, dataTypeW, W, strideW, computeType, batchSize,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXsygvStridedBatched_bufferSize, f->handle, params, itype, jobz, uplo, n,
+		dataTypeA, A, lda, strideA, dataTypeB, B, ldb, strideB, dataTypeW, W, strideW,
+		computeType, batchSize, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsygvStridedBatched) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1076,18 +847,14 @@ static int run_cusolverDnXsygvStridedBatched(struct library_frame *f)
 	GET_LONG(int64_t, batchSize); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, A, lda, strideA,
-		dataTypeB, B, ldb, strideB, dataTypeW, W, strideW, computeType, batchSize,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
+	CALL(cusolverDnXsygvStridedBatched, f->handle, params, itype, jobz, uplo, n, dataTypeA,
+		A, lda, strideA, dataTypeB, B, ldb, strideB, dataTypeW, W, strideW, computeType,
+		batchSize, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsygvdx_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1097,17 +864,13 @@ static int run_cusolverDnXsygvdx_bufferSize(struct library_frame *f)
 	GET(int64_t *, meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, d_W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, itype, jobz, uplo, n, dataTypeA, d_A, lda, dataTypeB,
-		d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXsygvdx_bufferSize, f->handle, params, itype, jobz, uplo, n, dataTypeA,
+		d_A, lda, dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsygvdx(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsygvdx) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cusolverEigRange_t, range); GET_INT(cublasFillMode_t, uplo);
@@ -1120,213 +883,153 @@ static int run_cusolverDnXsygvdx(struct library_frame *f)
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, d_info, device);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, itype, jobz, range, uplo, n, dataTypeA, d_A, lda,
-		dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType,
+	CALL(cusolverDnXsygvdx, f->handle, params, itype, jobz, range, uplo, n, dataTypeA, d_A,
+		lda, dataTypeB, d_B, ldb, vl, vu, il, iu, meig, dataTypeW, d_W, computeType,
 		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
 		d_info);
 }
 
 static int run_cusolverDnXsyevjGetResidual(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevjGetResidual) *call = (__typeof__(call))f->function;
 	GET(syevjInfo_t, info, descriptor, CUSOLVER_ITEM_SYEVJ); GET(double *, residual, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, residual);
+	CALL(cusolverDnXsyevjGetResidual, f->handle, info, residual);
 }
 
 static int run_cusolverDnXsyevjGetSweeps(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevjGetSweeps) *call = (__typeof__(call))f->function;
 	GET(syevjInfo_t, info, descriptor, CUSOLVER_ITEM_SYEVJ);
 	GET(int *, executed_sweeps, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, executed_sweeps);
+	CALL(cusolverDnXsyevjGetSweeps, f->handle, info, executed_sweeps);
 }
 
 static int run_cusolverDnSsyevjBatched_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevjBatched_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
 	GET_INT(int, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, uplo, n, A, lda, W, lwork, params, batchSize);
+	CALL(cusolverDnSsyevjBatched_bufferSize, f->handle, jobz, uplo, n, A, lda, W, lwork,
+		params, batchSize);
 }
 
 static int run_cusolverDnSsyevjBatched(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevjBatched) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ); GET_INT(int, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params, batchSize);
+	CALL(cusolverDnSsyevjBatched, f->handle, jobz, uplo, n, A, lda, W, work, lwork, info,
+		params, batchSize);
 }
 
 static int run_cusolverDnSsyevj_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevj_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, uplo, n, A, lda, W, lwork, params);
+	CALL(cusolverDnSsyevj_bufferSize, f->handle, jobz, uplo, n, A, lda, W, lwork, params);
 }
 
 static int run_cusolverDnSsyevj(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsyevj) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params);
+	CALL(cusolverDnSsyevj, f->handle, jobz, uplo, n, A, lda, W, work, lwork, info, params);
 }
 
 static int run_cusolverDnSsygvj_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsygvj_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
 	GET(int *, lwork, out); GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, lwork, params);
+	CALL(cusolverDnSsygvj_bufferSize, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W,
+		lwork, params);
 }
 
 static int run_cusolverDnSsygvj(struct library_frame *f)
 {
-	__typeof__(cusolverDnSsygvj) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigType_t, itype); GET_INT(cusolverEigMode_t, jobz);
 	GET_INT(cublasFillMode_t, uplo); GET_INT(int, n); GET(void *, A, device);
 	GET_INT(int, lda); GET(void *, B, device); GET_INT(int, ldb); GET(void *, W, device);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 	GET(syevjInfo_t, params, descriptor, CUSOLVER_ITEM_SYEVJ);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork, info,
-		params);
+	CALL(cusolverDnSsygvj, f->handle, itype, jobz, uplo, n, A, lda, B, ldb, W, work, lwork,
+		info, params);
 }
 
 static int run_cusolverDnXgesvdjGetResidual(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvdjGetResidual) *call = (__typeof__(call))f->function;
 	GET(gesvdjInfo_t, info, descriptor, CUSOLVER_ITEM_GESVDJ); GET(double *, residual, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, residual);
+	CALL(cusolverDnXgesvdjGetResidual, f->handle, info, residual);
 }
 
 static int run_cusolverDnXgesvdjGetSweeps(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvdjGetSweeps) *call = (__typeof__(call))f->function;
 	GET(gesvdjInfo_t, info, descriptor, CUSOLVER_ITEM_GESVDJ);
 	GET(int *, executed_sweeps, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, executed_sweeps);
+	CALL(cusolverDnXgesvdjGetSweeps, f->handle, info, executed_sweeps);
 }
 
 static int run_cusolverDnSgesvdjBatched_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvdjBatched_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
 	GET(int *, lwork, out); GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
 	GET_INT(int, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv, lwork, params, batchSize);
+	CALL(cusolverDnSgesvdjBatched_bufferSize, f->handle, jobz, m, n, A, lda, S, U, ldu, V,
+		ldv, lwork, params, batchSize);
 }
 
 static int run_cusolverDnSgesvdjBatched(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvdjBatched) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ); GET_INT(int, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv, work, lwork, info, params,
-		batchSize);
+	CALL(cusolverDnSgesvdjBatched, f->handle, jobz, m, n, A, lda, S, U, ldu, V, ldv, work,
+		lwork, info, params, batchSize);
 }
 
 static int run_cusolverDnSgesvdj_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvdj_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
 	GET(int *, lwork, out); GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv, lwork, params);
+	CALL(cusolverDnSgesvdj_bufferSize, f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V,
+		ldv, lwork, params);
 }
 
 static int run_cusolverDnSgesvdj(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvdj) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, A, device); GET_INT(int, lda); GET(void *, S, device);
 	GET(void *, U, device); GET_INT(int, ldu); GET(void *, V, device); GET_INT(int, ldv);
 	GET(void *, work, device); GET_INT(int, lwork); GET(int *, info, device);
 	GET(gesvdjInfo_t, params, descriptor, CUSOLVER_ITEM_GESVDJ);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv, work, lwork, info,
-		params);
+	CALL(cusolverDnSgesvdj, f->handle, jobz, econ, m, n, A, lda, S, U, ldu, V, ldv, work,
+		lwork, info, params);
 }
 
 static int run_cusolverDnSgesvdaStridedBatched_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvdaStridedBatched_bufferSize) *call =
-		(__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, rank); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, d_A, device); GET_INT(int, lda); GET_LONG(long long int, strideA);
 	GET(void *, d_S, device); GET_LONG(long long int, strideS); GET(void *, d_U, device);
 	GET_INT(int, ldu); GET_LONG(long long int, strideU); GET(void *, d_V, device);
 	GET_INT(int, ldv); GET_LONG(long long int, strideV); GET(int *, lwork, out);
 	GET_INT(int, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, rank, m, n, d_A, lda, strideA, d_S, strideS, d_U, ldu,
-		strideU, d_V, ldv, strideV, lwork, batchSize);
+	CALL(cusolverDnSgesvdaStridedBatched_bufferSize, f->handle, jobz, rank, m, n, d_A, lda,
+		strideA, d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, lwork, batchSize);
 }
 
 static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 {
-	__typeof__(cusolverDnSgesvdaStridedBatched) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, rank); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, d_A, device); GET_INT(int, lda); GET_LONG(long long int, strideA);
 	GET(void *, d_S, device); GET_LONG(long long int, strideS); GET(void *, d_U, device);
@@ -1334,158 +1037,121 @@ static int run_cusolverDnSgesvdaStridedBatched(struct library_frame *f)
 	GET_INT(int, ldv); GET_LONG(long long int, strideV); GET(void *, d_work, device);
 	GET_INT(int, lwork); GET(int *, d_info, device); double *h_R_nrmF = NULL;
 	GET_INT(int, batchSize);
-
 	library_require(f, !h_R_nrmF);
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, jobz, rank, m, n, d_A, lda, strideA, d_S, strideS, d_U, ldu,
-		strideU, d_V, ldv, strideV, d_work, lwork, d_info, h_R_nrmF, batchSize);
+	CALL(cusolverDnSgesvdaStridedBatched, f->handle, jobz, rank, m, n, d_A, lda, strideA,
+		d_S, strideS, d_U, ldu, strideU, d_V, ldv, strideV, d_work, lwork, d_info,
+		h_R_nrmF, batchSize);
 }
 
 static int run_cusolverDnXpotrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXpotrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXpotrf_bufferSize, f->handle, params, uplo, n, dataTypeA, A, lda,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXpotrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnXpotrf) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, info, device);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
+	CALL(cusolverDnXpotrf, f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		info);
 }
 
 static int run_cusolverDnXpotrs(struct library_frame *f)
 {
-	__typeof__(cusolverDnXpotrs) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeB); GET(void *, B, device); GET_LONG(int64_t, ldb);
 	GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, dataTypeB, B, ldb,
-		info);
+	CALL(cusolverDnXpotrs, f->handle, params, uplo, n, nrhs, dataTypeA, A, lda, dataTypeB,
+		B, ldb, info);
 }
 
 static int run_cusolverDnXgeqrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgeqrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXgeqrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
+		dataTypeTau, tau, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgeqrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgeqrf) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
-		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
-		info);
+	CALL(cusolverDnXgeqrf, f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
+		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXgetrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgetrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, computeType,
-		workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXgetrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
+		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgetrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgetrf) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET(void *, ipiv, device); GET_INT(cudaDataType, computeType);
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, info, device);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
+	CALL(cusolverDnXgetrf, f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
 		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
 		info);
 }
 
 static int run_cusolverDnXgetrs(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgetrs) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasOperation_t, trans); GET_LONG(int64_t, n); GET_LONG(int64_t, nrhs);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET(void *, ipiv, device); GET_INT(cudaDataType, dataTypeB); GET(void *, B, device);
 	GET_LONG(int64_t, ldb); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, trans, n, nrhs, dataTypeA, A, lda, ipiv, dataTypeB, B,
-		ldb, info);
+	CALL(cusolverDnXgetrs, f->handle, params, trans, n, nrhs, dataTypeA, A, lda, ipiv,
+		dataTypeB, B, ldb, info);
 }
 
 static int run_cusolverDnXsyevd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevd_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXsyevd_bufferSize, f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
+		dataTypeW, W, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsyevd(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevd) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
@@ -1493,33 +1159,26 @@ static int run_cusolverDnXsyevd(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	CALL(cusolverDnXsyevd, f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW,
+		W, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXstedc_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXstedc_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigComp_t, compz); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeDE); GET(void *, D, device); GET(void *, E, device);
 	GET_INT(cudaDataType, dataTypeZ); GET(void *, Z, device); GET_LONG(int64_t, ldz);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z, ldz,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXstedc_bufferSize, f->handle, params, compz, n, dataTypeDE, D, E,
+		dataTypeZ, Z, ldz, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXstedc(struct library_frame *f)
 {
-	__typeof__(cusolverDnXstedc) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigComp_t, compz); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeDE); GET(void *, D, device); GET(void *, E, device);
@@ -1527,33 +1186,26 @@ static int run_cusolverDnXstedc(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z, ldz,
+	CALL(cusolverDnXstedc, f->handle, params, compz, n, dataTypeDE, D, E, dataTypeZ, Z, ldz,
 		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXsyevBatched_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevBatched_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out); GET_LONG(int64_t, batchSize);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost, batchSize);
+	CALL(cusolverDnXsyevBatched_bufferSize, f->handle, params, jobz, uplo, n, dataTypeA, A,
+		lda, dataTypeW, W, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost, batchSize);
 }
 
 static int run_cusolverDnXsyevBatched(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevBatched) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
@@ -1562,17 +1214,13 @@ static int run_cusolverDnXsyevBatched(struct library_frame *f)
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET_LONG(int64_t, batchSize);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
-		workspaceInBytesOnHost, info, batchSize);
+	CALL(cusolverDnXsyevBatched, f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
+		dataTypeW, W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
+		bufferOnHost, workspaceInBytesOnHost, info, batchSize);
 }
 
 static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1581,17 +1229,13 @@ static int run_cusolverDnXsyevdx_bufferSize(struct library_frame *f)
 	GET(int64_t *, h_meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
-		h_meig, dataTypeW, W, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	CALL(cusolverDnXsyevdx_bufferSize, f->handle, params, jobz, range, uplo, n, dataTypeA,
+		A, lda, vl, vu, il, iu, h_meig, dataTypeW, W, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXsyevdx(struct library_frame *f)
 {
-	__typeof__(cusolverDnXsyevdx) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1601,17 +1245,13 @@ static int run_cusolverDnXsyevdx(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
-		meig64, dataTypeW, W, computeType, bufferOnDevice, workspaceInBytesOnDevice,
-		bufferOnHost, workspaceInBytesOnHost, info);
+	CALL(cusolverDnXsyevdx, f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl,
+		vu, il, iu, meig64, dataTypeW, W, computeType, bufferOnDevice,
+		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgeev_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobvl); GET_INT(cusolverEigMode_t, jobvr);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1620,17 +1260,13 @@ static int run_cusolverDnXgeev_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeVR); GET(void *, VR, device); GET_LONG(int64_t, ldvr);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda, dataTypeW, W,
-		dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType,
+	CALL(cusolverDnXgeev_bufferSize, f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda,
+		dataTypeW, W, dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType,
 		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgeev(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgeev) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobvl); GET_INT(cusolverEigMode_t, jobvr);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1640,17 +1276,13 @@ static int run_cusolverDnXgeev(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda, dataTypeW, W,
-		dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType, bufferOnDevice,
+	CALL(cusolverDnXgeev, f->handle, params, jobvl, jobvr, n, dataTypeA, A, lda, dataTypeW,
+		W, dataTypeVL, VL, ldvl, dataTypeVR, VR, ldvr, computeType, bufferOnDevice,
 		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
 }
 
 static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvd_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1659,17 +1291,13 @@ static int run_cusolverDnXgesvd_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
-		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	CALL(cusolverDnXgesvd_bufferSize, f->handle, params, jobu, jobvt, m, n, dataTypeA, A,
+		lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgesvd(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvd) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1679,17 +1307,14 @@ static int run_cusolverDnXgesvd(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET(void *, bufferOnDevice, device);
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, info, device); GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
-		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, bufferOnDevice,
-		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, info);
+	CALL(cusolverDnXgesvd, f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
+		dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
+		bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost,
+		info);
 }
 
 static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvdp_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1698,17 +1323,13 @@ static int run_cusolverDnXgesvdp_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeV); GET(void *, V, device); GET_LONG(int64_t, ldv);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, econ, m, n, dataTypeA, A, lda, dataTypeS, S,
-		dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, workspaceInBytesOnDevice,
-		workspaceInBytesOnHost);
+	CALL(cusolverDnXgesvdp_bufferSize, f->handle, params, jobz, econ, m, n, dataTypeA, A,
+		lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeV, V, ldv, computeType,
+		workspaceInBytesOnDevice, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgesvdp(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvdp) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(int, econ); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -1719,18 +1340,14 @@ static int run_cusolverDnXgesvdp(struct library_frame *f)
 	GET_LONG(size_t, workspaceInBytesOnDevice); GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(int *, d_info, device); GET(double *, h_err_sigma, out);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, econ, m, n, dataTypeA, A, lda, dataTypeS, S,
-		dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, bufferOnDevice,
+	CALL(cusolverDnXgesvdp, f->handle, params, jobz, econ, m, n, dataTypeA, A, lda,
+		dataTypeS, S, dataTypeU, U, ldu, dataTypeV, V, ldv, computeType, bufferOnDevice,
 		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost, d_info,
 		h_err_sigma);
 }
 
 static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvdr_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobv); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_LONG(int64_t, p);
@@ -1742,17 +1359,14 @@ static int run_cusolverDnXgesvdr_bufferSize(struct library_frame *f)
 	GET_LONG(int64_t, ldVrand); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA, A, lda,
-		dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand,
-		ldVrand, computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXgesvdr_bufferSize, f->handle, params, jobu, jobv, m, n, k, p, niters,
+		dataTypeA, A, lda, dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand,
+		dataTypeVrand, Vrand, ldVrand, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXgesvdr(struct library_frame *f)
 {
-	__typeof__(cusolverDnXgesvdr) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobv); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_LONG(int64_t, p);
@@ -1765,18 +1379,14 @@ static int run_cusolverDnXgesvdr(struct library_frame *f)
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost); GET(int *, d_info, device);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA, A, lda,
-		dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand,
+	CALL(cusolverDnXgesvdr, f->handle, params, jobu, jobv, m, n, k, p, niters, dataTypeA, A,
+		lda, dataTypeSrand, Srand, dataTypeUrand, Urand, ldUrand, dataTypeVrand, Vrand,
 		ldVrand, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, d_info);
 }
 
 static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXlarft_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverDirectMode_t, direct); GET_INT(cusolverStorevMode_t, storev);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_INT(cudaDataType, dataTypeV);
@@ -1785,17 +1395,13 @@ static int run_cusolverDnXlarft_bufferSize(struct library_frame *f)
 	GET_LONG(int64_t, ldt); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, direct, storev, n, k, dataTypeV, V, ldv, dataTypeTau,
-		tau, dataTypeT, T, ldt, computeType, workspaceInBytesOnDevice,
+	CALL(cusolverDnXlarft_bufferSize, f->handle, params, direct, storev, n, k, dataTypeV, V,
+		ldv, dataTypeTau, tau, dataTypeT, T, ldt, computeType, workspaceInBytesOnDevice,
 		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXlarft(struct library_frame *f)
 {
-	__typeof__(cusolverDnXlarft) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverDirectMode_t, direct); GET_INT(cusolverStorevMode_t, storev);
 	GET_LONG(int64_t, n); GET_LONG(int64_t, k); GET_INT(cudaDataType, dataTypeV);
@@ -1805,33 +1411,26 @@ static int run_cusolverDnXlarft(struct library_frame *f)
 	GET(void *, bufferOnDevice, device); GET_LONG(size_t, workspaceInBytesOnDevice);
 	GET_LONG(size_t, workspaceInBytesOnHost);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, direct, storev, n, k, dataTypeV, V, ldv, dataTypeTau,
-		tau, dataTypeT, T, ldt, computeType, bufferOnDevice, workspaceInBytesOnDevice,
-		bufferOnHost, workspaceInBytesOnHost);
+	CALL(cusolverDnXlarft, f->handle, params, direct, storev, n, k, dataTypeV, V, ldv,
+		dataTypeTau, tau, dataTypeT, T, ldt, computeType, bufferOnDevice,
+		workspaceInBytesOnDevice, bufferOnHost, workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXpolar_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnXpolar_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, M); GET_LONG(int64_t, N);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeH); GET(void *, H, device); GET_LONG(int64_t, ldh);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytesOnDevice, out);
 	GET(size_t *, workspaceInBytesOnHost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH, H, ldh,
-		computeType, workspaceInBytesOnDevice, workspaceInBytesOnHost);
+	CALL(cusolverDnXpolar_bufferSize, f->handle, params, uplo, M, N, dataTypeA, A, lda,
+		dataTypeH, H, ldh, computeType, workspaceInBytesOnDevice,
+		workspaceInBytesOnHost);
 }
 
 static int run_cusolverDnXpolar(struct library_frame *f)
 {
-	__typeof__(cusolverDnXpolar) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, M); GET_LONG(int64_t, N);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
@@ -1841,134 +1440,99 @@ static int run_cusolverDnXpolar(struct library_frame *f)
 	GET(void *, d_res_nrm, device); GET(void *, d_A_nrmF, device);
 	GET(void *, d_rcond, device); GET(int *, d_info, device);
 	GET(void *, bufferOnHost, workspace, workspaceInBytesOnHost);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH, H, ldh,
-		computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
+	CALL(cusolverDnXpolar, f->handle, params, uplo, M, N, dataTypeA, A, lda, dataTypeH, H,
+		ldh, computeType, bufferOnDevice, workspaceInBytesOnDevice, bufferOnHost,
 		workspaceInBytesOnHost, d_res_nrm, d_A_nrmF, d_rcond, d_info);
 }
 
 static int run_cusolverDnPotrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnPotrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
-		workspaceInBytes);
+	CALL(cusolverDnPotrf_bufferSize, f->handle, params, uplo, n, dataTypeA, A, lda,
+		computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnPotrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnPotrf) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
 	GET(void *, A, device); GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(void *, pBuffer, device); GET_LONG(size_t, workspaceInBytes);
 	GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, uplo, n, dataTypeA, A, lda, computeType, pBuffer,
-		workspaceInBytes, info);
+	CALL(cusolverDnPotrf, f->handle, params, uplo, n, dataTypeA, A, lda, computeType,
+		pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnGeqrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnGeqrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
-		workspaceInBytes);
+	CALL(cusolverDnGeqrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
+		dataTypeTau, tau, computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnGeqrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnGeqrf) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, dataTypeTau); GET(void *, tau, device);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
 	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau, computeType,
-		pBuffer, workspaceInBytes, info);
+	CALL(cusolverDnGeqrf, f->handle, params, m, n, dataTypeA, A, lda, dataTypeTau, tau,
+		computeType, pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnGetrf_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnGetrf_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET_INT(cudaDataType, computeType);
 	GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, computeType, workspaceInBytes);
+	CALL(cusolverDnGetrf_bufferSize, f->handle, params, m, n, dataTypeA, A, lda,
+		computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnGetrf(struct library_frame *f)
 {
-	__typeof__(cusolverDnGetrf) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
 	GET_LONG(int64_t, lda); GET(void *, ipiv, device); GET_INT(cudaDataType, computeType);
 	GET(void *, pBuffer, device); GET_LONG(size_t, workspaceInBytes);
 	GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType, pBuffer,
-		workspaceInBytes, info);
+	CALL(cusolverDnGetrf, f->handle, params, m, n, dataTypeA, A, lda, ipiv, computeType,
+		pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnSyevd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSyevd_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
-		computeType, workspaceInBytes);
+	CALL(cusolverDnSyevd_bufferSize, f->handle, params, jobz, uplo, n, dataTypeA, A, lda,
+		dataTypeW, W, computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnSyevd(struct library_frame *f)
 {
-	__typeof__(cusolverDnSyevd) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n);
 	GET_INT(cudaDataType, dataTypeA); GET(void *, A, device); GET_LONG(int64_t, lda);
 	GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
 	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
+	CALL(cusolverDnSyevd, f->handle, params, jobz, uplo, n, dataTypeA, A, lda, dataTypeW, W,
 		computeType, pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnSyevdx_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnSyevdx_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1976,16 +1540,12 @@ static int run_cusolverDnSyevdx_bufferSize(struct library_frame *f)
 	GET(void *, vu, scalar); GET_LONG(int64_t, il); GET_LONG(int64_t, iu);
 	GET(int64_t *, h_meig, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
-		h_meig, dataTypeW, W, computeType, workspaceInBytes);
+	CALL(cusolverDnSyevdx_bufferSize, f->handle, params, jobz, range, uplo, n, dataTypeA, A,
+		lda, vl, vu, il, iu, h_meig, dataTypeW, W, computeType, workspaceInBytes);
 }
 
 static int run_cusolverDnSyevdx(struct library_frame *f)
 {
-	__typeof__(cusolverDnSyevdx) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(cusolverEigMode_t, jobz); GET_INT(cusolverEigRange_t, range);
 	GET_INT(cublasFillMode_t, uplo); GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA);
@@ -1994,16 +1554,12 @@ static int run_cusolverDnSyevdx(struct library_frame *f)
 	GET(int64_t *, meig64, out); GET_INT(cudaDataType, dataTypeW); GET(void *, W, device);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
 	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl, vu, il, iu,
-		meig64, dataTypeW, W, computeType, pBuffer, workspaceInBytes, info);
+	CALL(cusolverDnSyevdx, f->handle, params, jobz, range, uplo, n, dataTypeA, A, lda, vl,
+		vu, il, iu, meig64, dataTypeW, W, computeType, pBuffer, workspaceInBytes, info);
 }
 
 static int run_cusolverDnGesvd_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnGesvd_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -2011,16 +1567,13 @@ static int run_cusolverDnGesvd_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeU); GET(void *, U, device); GET_LONG(int64_t, ldu);
 	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
 	GET_INT(cudaDataType, computeType); GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
-		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, workspaceInBytes);
+	CALL(cusolverDnGesvd_bufferSize, f->handle, params, jobu, jobvt, m, n, dataTypeA, A,
+		lda, dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType,
+		workspaceInBytes);
 }
 
 static int run_cusolverDnGesvd(struct library_frame *f)
 {
-	__typeof__(cusolverDnGesvd) *call = (__typeof__(call))f->function;
 	GET(cusolverDnParams_t, params, descriptor, CUSOLVER_ITEM_PARAMS);
 	GET_INT(signed char, jobu); GET_INT(signed char, jobvt); GET_LONG(int64_t, m);
 	GET_LONG(int64_t, n); GET_INT(cudaDataType, dataTypeA); GET(void *, A, device);
@@ -2029,56 +1582,36 @@ static int run_cusolverDnGesvd(struct library_frame *f)
 	GET_INT(cudaDataType, dataTypeVT); GET(void *, VT, device); GET_LONG(int64_t, ldvt);
 	GET_INT(cudaDataType, computeType); GET(void *, pBuffer, device);
 	GET_LONG(size_t, workspaceInBytes); GET(int *, info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda, dataTypeS, S,
-		dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, pBuffer, workspaceInBytes,
-		info);
+	CALL(cusolverDnGesvd, f->handle, params, jobu, jobvt, m, n, dataTypeA, A, lda,
+		dataTypeS, S, dataTypeU, U, ldu, dataTypeVT, VT, ldvt, computeType, pBuffer,
+		workspaceInBytes, info);
 }
 
 static int run_cusolverDnIRSInfosGetNiters(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSInfosGetNiters) *call = (__typeof__(call))f->function;
 	GET(cusolver_int_t *, niters, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, niters);
+	CALL(cusolverDnIRSInfosGetNiters, f->handle, niters);
 }
 
 static int run_cusolverDnIRSInfosGetOuterNiters(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSInfosGetOuterNiters) *call = (__typeof__(call))f->function;
 	GET(cusolver_int_t *, outer_niters, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, outer_niters);
+	CALL(cusolverDnIRSInfosGetOuterNiters, f->handle, outer_niters);
 }
 
 static int run_cusolverDnIRSInfosRequestResidual(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSInfosRequestResidual) *call = (__typeof__(call))f->function;
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle);
+	CALL(cusolverDnIRSInfosRequestResidual, f->handle);
 }
 
 static int run_cusolverDnIRSInfosGetMaxIters(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSInfosGetMaxIters) *call = (__typeof__(call))f->function;
 	GET(cusolver_int_t *, maxiters, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, maxiters);
+	CALL(cusolverDnIRSInfosGetMaxIters, f->handle, maxiters);
 }
 
 static int run_cusolverDnIRSXgesv(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSXgesv) *call = (__typeof__(call))f->function;
 	GET(cusolverDnIRSParams_t, gesv_irs_params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET(cusolverDnIRSInfos_t, gesv_irs_infos, descriptor, CUSOLVER_ITEM_INFOS);
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs); GET(void *, dA, device);
@@ -2086,28 +1619,20 @@ static int run_cusolverDnIRSXgesv(struct library_frame *f)
 	GET(void *, dX, device); GET_INT(cusolver_int_t, lddx); GET(void *, dWorkspace, device);
 	GET_LONG(size_t, lwork_bytes); GET(cusolver_int_t *, niters, out);
 	GET(void *, d_info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, gesv_irs_params, gesv_irs_infos, n, nrhs, dA, ldda, dB, lddb, dX,
-		lddx, dWorkspace, lwork_bytes, niters, d_info);
+	CALL(cusolverDnIRSXgesv, f->handle, gesv_irs_params, gesv_irs_infos, n, nrhs, dA, ldda,
+		dB, lddb, dX, lddx, dWorkspace, lwork_bytes, niters, d_info);
 }
 
 static int run_cusolverDnIRSXgesv_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSXgesv_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnIRSParams_t, params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
 	GET(size_t *, lwork_bytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, n, nrhs, lwork_bytes);
+	CALL(cusolverDnIRSXgesv_bufferSize, f->handle, params, n, nrhs, lwork_bytes);
 }
 
 static int run_cusolverDnIRSXgels(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSXgels) *call = (__typeof__(call))f->function;
 	GET(cusolverDnIRSParams_t, gels_irs_params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET(cusolverDnIRSInfos_t, gels_irs_infos, descriptor, CUSOLVER_ITEM_INFOS);
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
@@ -2115,439 +1640,305 @@ static int run_cusolverDnIRSXgels(struct library_frame *f)
 	GET_INT(cusolver_int_t, lddb); GET(void *, dX, device); GET_INT(cusolver_int_t, lddx);
 	GET(void *, dWorkspace, device); GET_LONG(size_t, lwork_bytes);
 	GET(cusolver_int_t *, niters, out); GET(void *, d_info, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, gels_irs_params, gels_irs_infos, m, n, nrhs, dA, ldda, dB, lddb,
-		dX, lddx, dWorkspace, lwork_bytes, niters, d_info);
+	CALL(cusolverDnIRSXgels, f->handle, gels_irs_params, gels_irs_infos, m, n, nrhs, dA,
+		ldda, dB, lddb, dX, lddx, dWorkspace, lwork_bytes, niters, d_info);
 }
 
 static int run_cusolverDnIRSXgels_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusolverDnIRSXgels_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusolverDnIRSParams_t, params, descriptor, CUSOLVER_ITEM_REFINEMENT);
 	GET_INT(cusolver_int_t, m); GET_INT(cusolver_int_t, n); GET_INT(cusolver_int_t, nrhs);
 	GET(size_t *, lwork_bytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, params, m, n, nrhs, lwork_bytes);
+	CALL(cusolverDnIRSXgels_bufferSize, f->handle, params, m, n, nrhs, lwork_bytes);
 }
 
 static int run_cusolverSpScsrlsvqr(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrlsvqr) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device); GET(void *, b, device); GET(float, tol, float);
 	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b, tol, reorder, x,
-		singularity);
+	CALL(cusolverSpScsrlsvqr, f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b,
+		tol, reorder, x, singularity);
 }
 
 static int run_cusolverSpDcsrlsvqr(struct library_frame *f)
 {
-	__typeof__(cusolverSpDcsrlsvqr) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device); GET(void *, b, device); GET(double, tol, double);
 	GET_INT(int, reorder); GET(void *, x, device); GET(int *, singularity, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b, tol, reorder, x,
-		singularity);
+	CALL(cusolverSpDcsrlsvqr, f->handle, m, nnz, descrA, csrVal, csrRowPtr, csrColInd, b,
+		tol, reorder, x, singularity);
 }
 
 static int run_cusolverSpScsreigvsi(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsreigvsi) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(float, mu0, float); GET(void *, x0, device);
 	GET_INT(int, maxite); GET(float, eps, float); GET(void *, mu, device);
 	GET(void *, x, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite,
-		eps, mu, x);
+	CALL(cusolverSpScsreigvsi, f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA,
+		mu0, x0, maxite, eps, mu, x);
 }
 
 static int run_cusolverSpDcsreigvsi(struct library_frame *f)
 {
-	__typeof__(cusolverSpDcsreigvsi) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(double, mu0, double); GET(void *, x0, device);
 	GET_INT(int, maxite); GET(double, eps, double); GET(void *, mu, device);
 	GET(void *, x, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, mu0, x0, maxite,
-		eps, mu, x);
+	CALL(cusolverSpDcsreigvsi, f->handle, m, nnz, descrA, csrValA, csrRowPtrA, csrColIndA,
+		mu0, x0, maxite, eps, mu, x);
 }
 
 static int run_cusolverSpXcsrqrAnalysisBatched(struct library_frame *f)
 {
-	__typeof__(cusolverSpXcsrqrAnalysisBatched) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device);
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrRowPtrA, csrColIndA, info);
+	CALL(cusolverSpXcsrqrAnalysisBatched, f->handle, m, n, nnzA, descrA, csrRowPtrA,
+		csrColIndA, info);
 }
 
 static int run_cusolverSpScsrqrBufferInfoBatched(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrqrBufferInfoBatched) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device); GET_INT(int, batchSize);
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
 	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, descrA, csrVal, csrRowPtr, csrColInd, batchSize, info,
-		internalDataInBytes, workspaceInBytes);
+	CALL(cusolverSpScsrqrBufferInfoBatched, f->handle, m, n, nnz, descrA, csrVal, csrRowPtr,
+		csrColInd, batchSize, info, internalDataInBytes, workspaceInBytes);
 }
 
 static int run_cusolverSpScsrqrsvBatched(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrqrsvBatched) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(void *, b, device); GET(void *, x, device);
 	GET_INT(int, batchSize); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, descrA, csrValA, csrRowPtrA, csrColIndA, b, x,
-		batchSize, info, pBuffer);
+	CALL(cusolverSpScsrqrsvBatched, f->handle, m, n, nnz, descrA, csrValA, csrRowPtrA,
+		csrColIndA, b, x, batchSize, info, pBuffer);
 }
 
 static int run_cusolverSpScsrqrBufferInfo(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrqrBufferInfo) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
 	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, info,
-		internalDataInBytes, workspaceInBytes);
+	CALL(cusolverSpScsrqrBufferInfo, f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
+		csrColIndA, info, internalDataInBytes, workspaceInBytes);
 }
 
 static int run_cusolverSpScsrqrSetup(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrqrSetup) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(float, mu, float);
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu, info);
+	CALL(cusolverSpScsrqrSetup, f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
+		csrColIndA, mu, info);
 }
 
 static int run_cusolverSpDcsrqrSetup(struct library_frame *f)
 {
-	__typeof__(cusolverSpDcsrqrSetup) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(double, mu, double);
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, mu, info);
+	CALL(cusolverSpDcsrqrSetup, f->handle, m, n, nnzA, descrA, csrValA, csrRowPtrA,
+		csrColIndA, mu, info);
 }
 
 static int run_cusolverSpScsrqrFactor(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrqrFactor) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA); GET(void *, b, device);
 	GET(void *, x, device); GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, b, x, info, pBuffer);
+	CALL(cusolverSpScsrqrFactor, f->handle, m, n, nnzA, b, x, info, pBuffer);
 }
 
 static int run_cusolverSpScsrqrZeroPivot(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrqrZeroPivot) *call = (__typeof__(call))f->function;
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(float, tol, float);
 	GET(int *, position, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, tol, position);
+	CALL(cusolverSpScsrqrZeroPivot, f->handle, info, tol, position);
 }
 
 static int run_cusolverSpDcsrqrZeroPivot(struct library_frame *f)
 {
-	__typeof__(cusolverSpDcsrqrZeroPivot) *call = (__typeof__(call))f->function;
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(double, tol, double);
 	GET(int *, position, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, tol, position);
+	CALL(cusolverSpDcsrqrZeroPivot, f->handle, info, tol, position);
 }
 
 static int run_cusolverSpScsrqrSolve(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrqrSolve) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, b, device); GET(void *, x, device);
 	GET(csrqrInfo_t, info, descriptor, CUSOLVER_ITEM_QR); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, b, x, info, pBuffer);
+	CALL(cusolverSpScsrqrSolve, f->handle, m, n, b, x, info, pBuffer);
 }
 
 static int run_cusolverSpXcsrcholAnalysis(struct library_frame *f)
 {
-	__typeof__(cusolverSpXcsrcholAnalysis) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device);
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, nnzA, descrA, csrRowPtrA, csrColIndA, info);
+	CALL(cusolverSpXcsrcholAnalysis, f->handle, n, nnzA, descrA, csrRowPtrA, csrColIndA,
+		info);
 }
 
 static int run_cusolverSpScsrcholBufferInfo(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrcholBufferInfo) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device);
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
 	GET(size_t *, internalDataInBytes, out); GET(size_t *, workspaceInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, info,
-		internalDataInBytes, workspaceInBytes);
+	CALL(cusolverSpScsrcholBufferInfo, f->handle, n, nnzA, descrA, csrValA, csrRowPtrA,
+		csrColIndA, info, internalDataInBytes, workspaceInBytes);
 }
 
 static int run_cusolverSpScsrcholFactor(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrcholFactor) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSOLVER_ITEM_MATRIX);
 	GET(void *, csrValA, device); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device);
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA, info, pBuffer);
+	CALL(cusolverSpScsrcholFactor, f->handle, n, nnzA, descrA, csrValA, csrRowPtrA,
+		csrColIndA, info, pBuffer);
 }
 
 static int run_cusolverSpScsrcholZeroPivot(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrcholZeroPivot) *call = (__typeof__(call))f->function;
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(float, tol, float);
 	GET(int *, position, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, tol, position);
+	CALL(cusolverSpScsrcholZeroPivot, f->handle, info, tol, position);
 }
 
 static int run_cusolverSpDcsrcholZeroPivot(struct library_frame *f)
 {
-	__typeof__(cusolverSpDcsrcholZeroPivot) *call = (__typeof__(call))f->function;
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(double, tol, double);
 	GET(int *, position, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, tol, position);
+	CALL(cusolverSpDcsrcholZeroPivot, f->handle, info, tol, position);
 }
 
 static int run_cusolverSpScsrcholSolve(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrcholSolve) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET(void *, b, device); GET(void *, x, device);
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, b, x, info, pBuffer);
+	CALL(cusolverSpScsrcholSolve, f->handle, n, b, x, info, pBuffer);
 }
 
 static int run_cusolverSpScsrcholDiag(struct library_frame *f)
 {
-	__typeof__(cusolverSpScsrcholDiag) *call = (__typeof__(call))f->function;
 	GET(csrcholInfo_t, info, descriptor, CUSOLVER_ITEM_CHOLESKY); GET(void *, diag, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, diag);
+	CALL(cusolverSpScsrcholDiag, f->handle, info, diag);
 }
 
 static int run_cusolverRfGetMatrixFormat(struct library_frame *f)
 {
-	__typeof__(cusolverRfGetMatrixFormat) *call = (__typeof__(call))f->function;
 	GET(cusolverRfMatrixFormat_t *, format, out);
 	GET(cusolverRfUnitDiagonal_t *, diag, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, format, diag);
+	CALL(cusolverRfGetMatrixFormat, f->handle, format, diag);
 }
 
 static int run_cusolverRfSetMatrixFormat(struct library_frame *f)
 {
-	__typeof__(cusolverRfSetMatrixFormat) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverRfMatrixFormat_t, format); GET_INT(cusolverRfUnitDiagonal_t, diag);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, format, diag);
+	CALL(cusolverRfSetMatrixFormat, f->handle, format, diag);
 }
 
 static int run_cusolverRfSetNumericProperties(struct library_frame *f)
 {
-	__typeof__(cusolverRfSetNumericProperties) *call = (__typeof__(call))f->function;
 	GET(double, zero, double); GET(double, boost, double);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, zero, boost);
+	CALL(cusolverRfSetNumericProperties, f->handle, zero, boost);
 }
 
 static int run_cusolverRfGetNumericProperties(struct library_frame *f)
 {
-	__typeof__(cusolverRfGetNumericProperties) *call = (__typeof__(call))f->function;
 	GET(double *, zero, out); GET(double *, boost, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, zero, boost);
+	CALL(cusolverRfGetNumericProperties, f->handle, zero, boost);
 }
 
 static int run_cusolverRfGetNumericBoostReport(struct library_frame *f)
 {
-	__typeof__(cusolverRfGetNumericBoostReport) *call = (__typeof__(call))f->function;
 	GET(cusolverRfNumericBoostReport_t *, report, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, report);
+	CALL(cusolverRfGetNumericBoostReport, f->handle, report);
 }
 
 static int run_cusolverRfSetAlgs(struct library_frame *f)
 {
-	__typeof__(cusolverRfSetAlgs) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverRfFactorization_t, factAlg);
 	GET_INT(cusolverRfTriangularSolve_t, solveAlg);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, factAlg, solveAlg);
+	CALL(cusolverRfSetAlgs, f->handle, factAlg, solveAlg);
 }
 
 static int run_cusolverRfGetAlgs(struct library_frame *f)
 {
-	__typeof__(cusolverRfGetAlgs) *call = (__typeof__(call))f->function;
 	GET(cusolverRfFactorization_t *, factAlg, out);
 	GET(cusolverRfTriangularSolve_t *, solveAlg, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, factAlg, solveAlg);
+	CALL(cusolverRfGetAlgs, f->handle, factAlg, solveAlg);
 }
 
 static int run_cusolverRfGetResetValuesFastMode(struct library_frame *f)
 {
-	__typeof__(cusolverRfGetResetValuesFastMode) *call = (__typeof__(call))f->function;
 	GET(cusolverRfResetValuesFastMode_t *, fastMode, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, fastMode);
+	CALL(cusolverRfGetResetValuesFastMode, f->handle, fastMode);
 }
 
 static int run_cusolverRfSetResetValuesFastMode(struct library_frame *f)
 {
-	__typeof__(cusolverRfSetResetValuesFastMode) *call = (__typeof__(call))f->function;
 	GET_INT(cusolverRfResetValuesFastMode_t, fastMode);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, fastMode);
+	CALL(cusolverRfSetResetValuesFastMode, f->handle, fastMode);
 }
 
 static int run_cusolverRfSetupDevice(struct library_frame *f)
 {
-	__typeof__(cusolverRfSetupDevice) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET_INT(int, nnzA); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(void *, csrValA, device); GET_INT(int, nnzL);
 	GET(int *, csrRowPtrL, device); GET(int *, csrColIndL, device);
 	GET(void *, csrValL, device); GET_INT(int, nnzU); GET(int *, csrRowPtrU, device);
 	GET(int *, csrColIndU, device); GET(void *, csrValU, device); GET(int *, P, device);
 	GET(int *, Q, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(n, nnzA, csrRowPtrA, csrColIndA, csrValA, nnzL, csrRowPtrL, csrColIndL,
-		csrValL, nnzU, csrRowPtrU, csrColIndU, csrValU, P, Q, f->handle);
+	CALL(cusolverRfSetupDevice, n, nnzA, csrRowPtrA, csrColIndA, csrValA, nnzL, csrRowPtrL,
+		csrColIndL, csrValL, nnzU, csrRowPtrU, csrColIndU, csrValU, P, Q, f->handle);
 }
 
 static int run_cusolverRfResetValues(struct library_frame *f)
 {
-	__typeof__(cusolverRfResetValues) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET_INT(int, nnzA); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(void *, csrValA, device); GET(int *, P, device);
 	GET(int *, Q, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(n, nnzA, csrRowPtrA, csrColIndA, csrValA, P, Q, f->handle);
+	CALL(cusolverRfResetValues, n, nnzA, csrRowPtrA, csrColIndA, csrValA, P, Q, f->handle);
 }
 
 static int run_cusolverRfSolve(struct library_frame *f)
 {
-	__typeof__(cusolverRfSolve) *call = (__typeof__(call))f->function;
 	GET(int *, P, device); GET(int *, Q, device); GET_INT(int, nrhs);
 	GET(void *, Temp, device); GET_INT(int, ldt); GET(void *, XF, device);
 	GET_INT(int, ldxf);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, P, Q, nrhs, Temp, ldt, XF, ldxf);
+	CALL(cusolverRfSolve, f->handle, P, Q, nrhs, Temp, ldt, XF, ldxf);
 }
 
 static CUresult serve_items(struct worker *w, struct request *r);

@@ -109,34 +109,25 @@ static CUresult run_cusparseDestroy(struct worker *w, struct request *r)
 
 static int run_cusparseSgemvi(struct library_frame *f)
 {
-	__typeof__(cusparseSgemvi) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, transA); GET_INT(int, m); GET_INT(int, n);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false); GET(void *, A, device);
 	GET_INT(int, lda); GET_INT(int, nnz); GET(void *, xVal, device);
 	GET(int *, xInd, device); GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(void *, y, device); GET_INT(cusparseIndexBase_t, idxBase);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, transA, m, n, alpha, A, lda, nnz, xVal, xInd, beta, y, idxBase,
-		pBuffer);
+	CALL(cusparseSgemvi, f->handle, transA, m, n, alpha, A, lda, nnz, xVal, xInd, beta, y,
+		idxBase, pBuffer);
 }
 
 static int run_cusparseSgemvi_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSgemvi_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, transA); GET_INT(int, m); GET_INT(int, n);
 	GET_INT(int, nnz); GET(int *, pBufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, transA, m, n, nnz, pBufferSize);
+	CALL(cusparseSgemvi_bufferSize, f->handle, transA, m, n, nnz, pBufferSize);
 }
 
 static int run_cusparseSbsrmv(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrmv) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
@@ -144,16 +135,12 @@ static int run_cusparseSbsrmv(struct library_frame *f)
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim); GET(void *, x, device);
 	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, mb, nb, nnzb, alpha, descrA, bsrSortedValA,
-		bsrSortedRowPtrA, bsrSortedColIndA, blockDim, x, beta, y);
+	CALL(cusparseSbsrmv, f->handle, dirA, transA, mb, nb, nnzb, alpha, descrA,
+		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockDim, x, beta, y);
 }
 
 static int run_cusparseSbsrxmv(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrxmv) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, sizeOfMask); GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
@@ -162,28 +149,20 @@ static int run_cusparseSbsrxmv(struct library_frame *f)
 	GET(int *, bsrSortedRowPtrA, device); GET(int *, bsrSortedEndPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim); GET(void *, x, device);
 	GET(void *, beta, placed, cusparse_place(f->mode), false); GET(void *, y, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, sizeOfMask, mb, nb, nnzb, alpha, descrA,
+	CALL(cusparseSbsrxmv, f->handle, dirA, transA, sizeOfMask, mb, nb, nnzb, alpha, descrA,
 		bsrSortedValA, bsrSortedMaskPtrA, bsrSortedRowPtrA, bsrSortedEndPtrA,
 		bsrSortedColIndA, blockDim, x, beta, y);
 }
 
 static int run_cusparseXbsrsv2_zeroPivot(struct library_frame *f)
 {
-	__typeof__(cusparseXbsrsv2_zeroPivot) *call = (__typeof__(call))f->function;
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
 	GET(int *, position, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, position);
+	CALL(cusparseXbsrsv2_zeroPivot, f->handle, info, position);
 }
 
 static int run_cusparseSbsrsv2_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrsv2_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
@@ -191,16 +170,13 @@ static int run_cusparseSbsrsv2_bufferSize(struct library_frame *f)
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
 	GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, mb, nnzb, descrA, bsrSortedValA, bsrSortedRowPtrA,
-		bsrSortedColIndA, blockDim, info, pBufferSizeInBytes);
+	CALL(cusparseSbsrsv2_bufferSize, f->handle, dirA, transA, mb, nnzb, descrA,
+		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info,
+		pBufferSizeInBytes);
 }
 
 static int run_cusparseSbsrsv2_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrsv2_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
@@ -208,16 +184,12 @@ static int run_cusparseSbsrsv2_analysis(struct library_frame *f)
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockDim);
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, mb, nnzb, descrA, bsrSortedValA, bsrSortedRowPtrA,
-		bsrSortedColIndA, blockDim, info, policy, pBuffer);
+	CALL(cusparseSbsrsv2_analysis, f->handle, dirA, transA, mb, nnzb, descrA, bsrSortedValA,
+		bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, policy, pBuffer);
 }
 
 static int run_cusparseSbsrsv2_solve(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrsv2_solve) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
@@ -227,16 +199,13 @@ static int run_cusparseSbsrsv2_solve(struct library_frame *f)
 	GET(bsrsv2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSV2 | LIBRARY_STAYS);
 	GET(void *, rhs, device); GET(void *, x, device);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, mb, nnzb, alpha, descrA, bsrSortedValA,
-		bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, rhs, x, policy, pBuffer);
+	CALL(cusparseSbsrsv2_solve, f->handle, dirA, transA, mb, nnzb, alpha, descrA,
+		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockDim, info, rhs, x,
+		policy, pBuffer);
 }
 
 static int run_cusparseSbsrmm(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrmm) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transB); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, kb); GET_INT(int, nnzb);
@@ -246,28 +215,20 @@ static int run_cusparseSbsrmm(struct library_frame *f)
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, blockSize); GET(void *, B, device);
 	GET_INT(int, ldb); GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(void *, C, device); GET_INT(int, ldc);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, transB, mb, n, kb, nnzb, alpha, descrA,
+	CALL(cusparseSbsrmm, f->handle, dirA, transA, transB, mb, n, kb, nnzb, alpha, descrA,
 		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, blockSize, B, ldb, beta, C,
 		ldc);
 }
 
 static int run_cusparseXbsrsm2_zeroPivot(struct library_frame *f)
 {
-	__typeof__(cusparseXbsrsm2_zeroPivot) *call = (__typeof__(call))f->function;
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
 	GET(int *, position, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, position);
+	CALL(cusparseXbsrsm2_zeroPivot, f->handle, info, position);
 }
 
 static int run_cusparseSbsrsm2_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrsm2_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
@@ -275,16 +236,13 @@ static int run_cusparseSbsrsm2_bufferSize(struct library_frame *f)
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
 	GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, transXY, mb, n, nnzb, descrA, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, blockSize, info, pBufferSizeInBytes);
+	CALL(cusparseSbsrsm2_bufferSize, f->handle, dirA, transA, transXY, mb, n, nnzb, descrA,
+		bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info,
+		pBufferSizeInBytes);
 }
 
 static int run_cusparseSbsrsm2_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrsm2_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
@@ -292,16 +250,13 @@ static int run_cusparseSbsrsm2_analysis(struct library_frame *f)
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockSize);
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, transXY, mb, n, nnzb, descrA, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, blockSize, info, policy, pBuffer);
+	CALL(cusparseSbsrsm2_analysis, f->handle, dirA, transA, transXY, mb, n, nnzb, descrA,
+		bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info, policy,
+		pBuffer);
 }
 
 static int run_cusparseSbsrsm2_solve(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrsm2_solve) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(cusparseOperation_t, transA);
 	GET_INT(cusparseOperation_t, transXY); GET_INT(int, mb); GET_INT(int, n);
 	GET_INT(int, nnzb); GET(void *, alpha, placed, cusparse_place(f->mode), false);
@@ -311,361 +266,261 @@ static int run_cusparseSbsrsm2_solve(struct library_frame *f)
 	GET(bsrsm2Info_t, info, descriptor, CUSPARSE_ITEM_BSRSM2 | LIBRARY_STAYS);
 	GET(void *, B, device); GET_INT(int, ldb); GET(void *, X, device); GET_INT(int, ldx);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, transA, transXY, mb, n, nnzb, alpha, descrA, bsrSortedVal,
-		bsrSortedRowPtr, bsrSortedColInd, blockSize, info, B, ldb, X, ldx, policy,
-		pBuffer);
+	CALL(cusparseSbsrsm2_solve, f->handle, dirA, transA, transXY, mb, n, nnzb, alpha,
+		descrA, bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd, blockSize, info, B, ldb,
+		X, ldx, policy, pBuffer);
 }
 
 static int run_cusparseScsrilu02_numericBoost(struct library_frame *f)
 {
-	__typeof__(cusparseScsrilu02_numericBoost) *call = (__typeof__(call))f->function;
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
 	GET_INT(int, enable_boost); GET(void *, tol, placed, cusparse_place(f->mode), true);
 	GET(void *, boost_val, placed, cusparse_place(f->mode), true);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, enable_boost, tol, boost_val);
+	CALL(cusparseScsrilu02_numericBoost, f->handle, info, enable_boost, tol, boost_val);
 }
 
 static int run_cusparseXcsrilu02_zeroPivot(struct library_frame *f)
 {
-	__typeof__(cusparseXcsrilu02_zeroPivot) *call = (__typeof__(call))f->function;
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
 	GET(int *, position, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, position);
+	CALL(cusparseXcsrilu02_zeroPivot, f->handle, info, position);
 }
 
 static int run_cusparseScsrilu02_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseScsrilu02_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
 	GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, info, pBufferSizeInBytes);
+	CALL(cusparseScsrilu02_bufferSize, f->handle, m, nnz, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, info, pBufferSizeInBytes);
 }
 
 static int run_cusparseScsrilu02_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseScsrilu02_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, info, policy, pBuffer);
+	CALL(cusparseScsrilu02_analysis, f->handle, m, nnz, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, info, policy, pBuffer);
 }
 
 static int run_cusparseScsrilu02(struct library_frame *f)
 {
-	__typeof__(cusparseScsrilu02) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA_valM, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csrilu02Info_t, info, descriptor, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
+	CALL(cusparseScsrilu02, f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
 		csrSortedColIndA, info, policy, pBuffer);
 }
 
 static int run_cusparseSbsrilu02_numericBoost(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrilu02_numericBoost) *call = (__typeof__(call))f->function;
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
 	GET_INT(int, enable_boost); GET(void *, tol, placed, cusparse_place(f->mode), true);
 	GET(void *, boost_val, placed, cusparse_place(f->mode), true);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, enable_boost, tol, boost_val);
+	CALL(cusparseSbsrilu02_numericBoost, f->handle, info, enable_boost, tol, boost_val);
 }
 
 static int run_cusparseXbsrilu02_zeroPivot(struct library_frame *f)
 {
-	__typeof__(cusparseXbsrilu02_zeroPivot) *call = (__typeof__(call))f->function;
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
 	GET(int *, position, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, position);
+	CALL(cusparseXbsrilu02_zeroPivot, f->handle, info, position);
 }
 
 static int run_cusparseSbsrilu02_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrilu02_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
 	GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
-		bsrSortedColInd, blockDim, info, pBufferSizeInBytes);
+	CALL(cusparseSbsrilu02_bufferSize, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, pBufferSizeInBytes);
 }
 
 static int run_cusparseSbsrilu02_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseSbsrilu02_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsrilu02Info_t, info, descriptor, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
-		bsrSortedColInd, blockDim, info, policy, pBuffer);
+	CALL(cusparseSbsrilu02_analysis, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, policy, pBuffer);
 }
 
 static int run_cusparseXcsric02_zeroPivot(struct library_frame *f)
 {
-	__typeof__(cusparseXcsric02_zeroPivot) *call = (__typeof__(call))f->function;
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
 	GET(int *, position, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, position);
+	CALL(cusparseXcsric02_zeroPivot, f->handle, info, position);
 }
 
 static int run_cusparseScsric02_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseScsric02_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
 	GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, info, pBufferSizeInBytes);
+	CALL(cusparseScsric02_bufferSize, f->handle, m, nnz, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, info, pBufferSizeInBytes);
 }
 
 static int run_cusparseScsric02_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseScsric02_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, info, policy, pBuffer);
+	CALL(cusparseScsric02_analysis, f->handle, m, nnz, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, info, policy, pBuffer);
 }
 
 static int run_cusparseScsric02(struct library_frame *f)
 {
-	__typeof__(cusparseScsric02) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA_valM, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device);
 	GET(csric02Info_t, info, descriptor, CUSPARSE_ITEM_CSRIC02 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
+	CALL(cusparseScsric02, f->handle, m, nnz, descrA, csrSortedValA_valM, csrSortedRowPtrA,
 		csrSortedColIndA, info, policy, pBuffer);
 }
 
 static int run_cusparseXbsric02_zeroPivot(struct library_frame *f)
 {
-	__typeof__(cusparseXbsric02_zeroPivot) *call = (__typeof__(call))f->function;
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
 	GET(int *, position, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, info, position);
+	CALL(cusparseXbsric02_zeroPivot, f->handle, info, position);
 }
 
 static int run_cusparseSbsric02_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSbsric02_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
 	GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
-		bsrSortedColInd, blockDim, info, pBufferSizeInBytes);
+	CALL(cusparseSbsric02_bufferSize, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, pBufferSizeInBytes);
 }
 
 static int run_cusparseSbsric02_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseSbsric02_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pInputBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
-		bsrSortedColInd, blockDim, info, policy, pInputBuffer);
+	CALL(cusparseSbsric02_analysis, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal,
+		bsrSortedRowPtr, bsrSortedColInd, blockDim, info, policy, pInputBuffer);
 }
 
 static int run_cusparseSbsric02(struct library_frame *f)
 {
-	__typeof__(cusparseSbsric02) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nnzb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, blockDim);
 	GET(bsric02Info_t, info, descriptor, CUSPARSE_ITEM_BSRIC02 | LIBRARY_STAYS);
 	GET_INT(cusparseSolvePolicy_t, policy); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
+	CALL(cusparseSbsric02, f->handle, dirA, mb, nnzb, descrA, bsrSortedVal, bsrSortedRowPtr,
 		bsrSortedColInd, blockDim, info, policy, pBuffer);
 }
 
 static int run_cusparseSgtsv2_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseSgtsv2_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, B, device); GET_INT(int, ldb);
 	GET(size_t *, bufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, dl, d, du, B, ldb, bufferSizeInBytes);
+	CALL(cusparseSgtsv2_bufferSizeExt, f->handle, m, n, dl, d, du, B, ldb,
+		bufferSizeInBytes);
 }
 
 static int run_cusparseSgtsv2(struct library_frame *f)
 {
-	__typeof__(cusparseSgtsv2) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, B, device); GET_INT(int, ldb);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, dl, d, du, B, ldb, pBuffer);
+	CALL(cusparseSgtsv2, f->handle, m, n, dl, d, du, B, ldb, pBuffer);
 }
 
 static int run_cusparseSgtsv2StridedBatch_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseSgtsv2StridedBatch_bufferSizeExt) *call =
-		(__typeof__(call))f->function;
 	GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
 	GET_INT(int, batchStride); GET(size_t *, bufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, dl, d, du, x, batchCount, batchStride, bufferSizeInBytes);
+	CALL(cusparseSgtsv2StridedBatch_bufferSizeExt, f->handle, m, dl, d, du, x, batchCount,
+		batchStride, bufferSizeInBytes);
 }
 
 static int run_cusparseSgtsv2StridedBatch(struct library_frame *f)
 {
-	__typeof__(cusparseSgtsv2StridedBatch) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
 	GET_INT(int, batchStride); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, dl, d, du, x, batchCount, batchStride, pBuffer);
+	CALL(cusparseSgtsv2StridedBatch, f->handle, m, dl, d, du, x, batchCount, batchStride,
+		pBuffer);
 }
 
 static int run_cusparseSgtsvInterleavedBatch_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseSgtsvInterleavedBatch_bufferSizeExt) *call =
-		(__typeof__(call))f->function;
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
 	GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, m, dl, d, du, x, batchCount, pBufferSizeInBytes);
+	CALL(cusparseSgtsvInterleavedBatch_bufferSizeExt, f->handle, algo, m, dl, d, du, x,
+		batchCount, pBufferSizeInBytes);
 }
 
 static int run_cusparseSgtsvInterleavedBatch(struct library_frame *f)
 {
-	__typeof__(cusparseSgtsvInterleavedBatch) *call = (__typeof__(call))f->function;
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, dl, device); GET(void *, d, device);
 	GET(void *, du, device); GET(void *, x, device); GET_INT(int, batchCount);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, m, dl, d, du, x, batchCount, pBuffer);
+	CALL(cusparseSgtsvInterleavedBatch, f->handle, algo, m, dl, d, du, x, batchCount,
+		pBuffer);
 }
 
 static int run_cusparseSgpsvInterleavedBatch_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseSgpsvInterleavedBatch_bufferSizeExt) *call =
-		(__typeof__(call))f->function;
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, ds, device); GET(void *, dl, device);
 	GET(void *, d, device); GET(void *, du, device); GET(void *, dw, device);
 	GET(void *, x, device); GET_INT(int, batchCount);
 	GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, m, ds, dl, d, du, dw, x, batchCount, pBufferSizeInBytes);
+	CALL(cusparseSgpsvInterleavedBatch_bufferSizeExt, f->handle, algo, m, ds, dl, d, du, dw,
+		x, batchCount, pBufferSizeInBytes);
 }
 
 static int run_cusparseSgpsvInterleavedBatch(struct library_frame *f)
 {
-	__typeof__(cusparseSgpsvInterleavedBatch) *call = (__typeof__(call))f->function;
 	GET_INT(int, algo); GET_INT(int, m); GET(void *, ds, device); GET(void *, dl, device);
 	GET(void *, d, device); GET(void *, du, device); GET(void *, dw, device);
 	GET(void *, x, device); GET_INT(int, batchCount); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, algo, m, ds, dl, d, du, dw, x, batchCount, pBuffer);
+	CALL(cusparseSgpsvInterleavedBatch, f->handle, algo, m, ds, dl, d, du, dw, x,
+		batchCount, pBuffer);
 }
 
 static int run_cusparseScsrgeam2_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseScsrgeam2_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
@@ -678,18 +533,14 @@ static int run_cusparseScsrgeam2_bufferSizeExt(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, alpha, descrA, nnzA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, beta, descrB, nnzB, csrSortedValB, csrSortedRowPtrB,
-		csrSortedColIndB, descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC,
-		pBufferSizeInBytes);
+	CALL(cusparseScsrgeam2_bufferSizeExt, f->handle, m, n, alpha, descrA, nnzA,
+		csrSortedValA, csrSortedRowPtrA, csrSortedColIndA, beta, descrB, nnzB,
+		csrSortedValB, csrSortedRowPtrB, csrSortedColIndB, descrC, csrSortedValC,
+		csrSortedRowPtrC, csrSortedColIndC, pBufferSizeInBytes);
 }
 
 static int run_cusparseXcsrgeam2Nnz(struct library_frame *f)
 {
-	__typeof__(cusparseXcsrgeam2Nnz) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
 	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
@@ -698,17 +549,13 @@ static int run_cusparseXcsrgeam2Nnz(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(void *, workspace, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, descrA, nnzA, csrSortedRowPtrA, csrSortedColIndA, descrB,
-		nnzB, csrSortedRowPtrB, csrSortedColIndB, descrC, csrSortedRowPtrC,
-		nnzTotalDevHostPtr, workspace);
+	CALL(cusparseXcsrgeam2Nnz, f->handle, m, n, descrA, nnzA, csrSortedRowPtrA,
+		csrSortedColIndA, descrB, nnzB, csrSortedRowPtrB, csrSortedColIndB, descrC,
+		csrSortedRowPtrC, nnzTotalDevHostPtr, workspace);
 }
 
 static int run_cusparseScsrgeam2(struct library_frame *f)
 {
-	__typeof__(cusparseScsrgeam2) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX); GET_INT(int, nnzA);
@@ -721,18 +568,14 @@ static int run_cusparseScsrgeam2(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, alpha, descrA, nnzA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, beta, descrB, nnzB, csrSortedValB, csrSortedRowPtrB,
-		csrSortedColIndB, descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC,
-		pBuffer);
+	CALL(cusparseScsrgeam2, f->handle, m, n, alpha, descrA, nnzA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, beta, descrB, nnzB, csrSortedValB,
+		csrSortedRowPtrB, csrSortedColIndB, descrC, csrSortedValC, csrSortedRowPtrC,
+		csrSortedColIndC, pBuffer);
 }
 
 static int run_cusparseScsrcolor(struct library_frame *f)
 {
-	__typeof__(cusparseScsrcolor) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -741,123 +584,92 @@ static int run_cusparseScsrcolor(struct library_frame *f)
 	GET(int *, ncolors, result); GET(int *, coloring, device);
 	GET(int *, reordering, device);
 	GET(cusparseColorInfo_t, info, descriptor, CUSPARSE_ITEM_COLOR | LIBRARY_STAYS);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
+	CALL(cusparseScsrcolor, f->handle, m, nnz, descrA, csrSortedValA, csrSortedRowPtrA,
 		csrSortedColIndA, fractionToColor, ncolors, coloring, reordering, info);
 }
 
 static int run_cusparseSnnz(struct library_frame *f)
 {
-	__typeof__(cusparseSnnz) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, A, device); GET_INT(int, lda); GET(int *, nnzPerRowCol, device);
 	GET(int *, nnzTotalDevHostPtr, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, m, n, descrA, A, lda, nnzPerRowCol, nnzTotalDevHostPtr);
+	CALL(cusparseSnnz, f->handle, dirA, m, n, descrA, A, lda, nnzPerRowCol,
+		nnzTotalDevHostPtr);
 }
 
 static int run_cusparseSnnz_compress(struct library_frame *f)
 {
-	__typeof__(cusparseSnnz_compress) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET(cusparseMatDescr_t, descr, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(float, tol, float);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, descr, csrSortedValA, csrSortedRowPtrA, nnzPerRow, nnzC, tol);
+	CALL(cusparseSnnz_compress, f->handle, m, descr, csrSortedValA, csrSortedRowPtrA,
+		nnzPerRow, nnzC, tol);
 }
 
 static int run_cusparseDnnz_compress(struct library_frame *f)
 {
-	__typeof__(cusparseDnnz_compress) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET(cusparseMatDescr_t, descr, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, nnzPerRow, device); GET(int *, nnzC, result); GET(double, tol, double);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, descr, csrSortedValA, csrSortedRowPtrA, nnzPerRow, nnzC, tol);
+	CALL(cusparseDnnz_compress, f->handle, m, descr, csrSortedValA, csrSortedRowPtrA,
+		nnzPerRow, nnzC, tol);
 }
 
 static int run_cusparseScsr2csr_compress(struct library_frame *f)
 {
-	__typeof__(cusparseScsr2csr_compress) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedColIndA, device);
 	GET(int *, csrSortedRowPtrA, device); GET_INT(int, nnzA); GET(int *, nnzPerRow, device);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedColIndC, device);
 	GET(int *, csrSortedRowPtrC, device); GET(float, tol, float);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, descrA, csrSortedValA, csrSortedColIndA, csrSortedRowPtrA,
-		nnzA, nnzPerRow, csrSortedValC, csrSortedColIndC, csrSortedRowPtrC, tol);
+	CALL(cusparseScsr2csr_compress, f->handle, m, n, descrA, csrSortedValA,
+		csrSortedColIndA, csrSortedRowPtrA, nnzA, nnzPerRow, csrSortedValC,
+		csrSortedColIndC, csrSortedRowPtrC, tol);
 }
 
 static int run_cusparseDcsr2csr_compress(struct library_frame *f)
 {
-	__typeof__(cusparseDcsr2csr_compress) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedColIndA, device);
 	GET(int *, csrSortedRowPtrA, device); GET_INT(int, nnzA); GET(int *, nnzPerRow, device);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedColIndC, device);
 	GET(int *, csrSortedRowPtrC, device); GET(double, tol, double);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, descrA, csrSortedValA, csrSortedColIndA, csrSortedRowPtrA,
-		nnzA, nnzPerRow, csrSortedValC, csrSortedColIndC, csrSortedRowPtrC, tol);
+	CALL(cusparseDcsr2csr_compress, f->handle, m, n, descrA, csrSortedValA,
+		csrSortedColIndA, csrSortedRowPtrA, nnzA, nnzPerRow, csrSortedValC,
+		csrSortedColIndC, csrSortedRowPtrC, tol);
 }
 
 static int run_cusparseXcoo2csr(struct library_frame *f)
 {
-	__typeof__(cusparseXcoo2csr) *call = (__typeof__(call))f->function;
 	GET(int *, cooRowInd, device); GET_INT(int, nnz); GET_INT(int, m);
 	GET(int *, csrSortedRowPtr, device); GET_INT(cusparseIndexBase_t, idxBase);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, cooRowInd, nnz, m, csrSortedRowPtr, idxBase);
+	CALL(cusparseXcoo2csr, f->handle, cooRowInd, nnz, m, csrSortedRowPtr, idxBase);
 }
 
 static int run_cusparseXcsr2coo(struct library_frame *f)
 {
-	__typeof__(cusparseXcsr2coo) *call = (__typeof__(call))f->function;
 	GET(int *, csrSortedRowPtr, device); GET_INT(int, nnz); GET_INT(int, m);
 	GET(int *, cooRowInd, device); GET_INT(cusparseIndexBase_t, idxBase);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, csrSortedRowPtr, nnz, m, cooRowInd, idxBase);
+	CALL(cusparseXcsr2coo, f->handle, csrSortedRowPtr, nnz, m, cooRowInd, idxBase);
 }
 
 static int run_cusparseXcsr2bsrNnz(struct library_frame *f)
 {
-	__typeof__(cusparseXcsr2bsrNnz) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
 	GET_INT(int, blockDim);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, bsrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, m, n, descrA, csrSortedRowPtrA, csrSortedColIndA, blockDim,
-		descrC, bsrSortedRowPtrC, nnzTotalDevHostPtr);
+	CALL(cusparseXcsr2bsrNnz, f->handle, dirA, m, n, descrA, csrSortedRowPtrA,
+		csrSortedColIndA, blockDim, descrC, bsrSortedRowPtrC, nnzTotalDevHostPtr);
 }
 
 static int run_cusparseScsr2bsr(struct library_frame *f)
 {
-	__typeof__(cusparseScsr2bsr) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -865,17 +677,13 @@ static int run_cusparseScsr2bsr(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
 	GET(int *, bsrSortedColIndC, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
+	CALL(cusparseScsr2bsr, f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
 		csrSortedColIndA, blockDim, descrC, bsrSortedValC, bsrSortedRowPtrC,
 		bsrSortedColIndC);
 }
 
 static int run_cusparseSbsr2csr(struct library_frame *f)
 {
-	__typeof__(cusparseSbsr2csr) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
@@ -883,48 +691,36 @@ static int run_cusparseSbsr2csr(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nb, descrA, bsrSortedValA, bsrSortedRowPtrA,
+	CALL(cusparseSbsr2csr, f->handle, dirA, mb, nb, descrA, bsrSortedValA, bsrSortedRowPtrA,
 		bsrSortedColIndA, blockDim, descrC, csrSortedValC, csrSortedRowPtrC,
 		csrSortedColIndC);
 }
 
 static int run_cusparseSgebsr2gebsc_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSgebsr2gebsc_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, rowBlockDim);
 	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mb, nb, nnzb, bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd,
-		rowBlockDim, colBlockDim, pBufferSizeInBytes);
+	CALL(cusparseSgebsr2gebsc_bufferSize, f->handle, mb, nb, nnzb, bsrSortedVal,
+		bsrSortedRowPtr, bsrSortedColInd, rowBlockDim, colBlockDim, pBufferSizeInBytes);
 }
 
 static int run_cusparseSgebsr2gebsc(struct library_frame *f)
 {
-	__typeof__(cusparseSgebsr2gebsc) *call = (__typeof__(call))f->function;
 	GET_INT(int, mb); GET_INT(int, nb); GET_INT(int, nnzb);
 	GET(void *, bsrSortedVal, device); GET(int *, bsrSortedRowPtr, device);
 	GET(int *, bsrSortedColInd, device); GET_INT(int, rowBlockDim);
 	GET_INT(int, colBlockDim); GET(void *, bscVal, device); GET(int *, bscRowInd, device);
 	GET(int *, bscColPtr, device); GET_INT(cusparseAction_t, copyValues);
 	GET_INT(cusparseIndexBase_t, idxBase); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, mb, nb, nnzb, bsrSortedVal, bsrSortedRowPtr, bsrSortedColInd,
-		rowBlockDim, colBlockDim, bscVal, bscRowInd, bscColPtr, copyValues, idxBase,
-		pBuffer);
+	CALL(cusparseSgebsr2gebsc, f->handle, mb, nb, nnzb, bsrSortedVal, bsrSortedRowPtr,
+		bsrSortedColInd, rowBlockDim, colBlockDim, bscVal, bscRowInd, bscColPtr,
+		copyValues, idxBase, pBuffer);
 }
 
 static int run_cusparseSgebsr2csr(struct library_frame *f)
 {
-	__typeof__(cusparseSgebsr2csr) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
@@ -933,32 +729,25 @@ static int run_cusparseSgebsr2csr(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nb, descrA, bsrSortedValA, bsrSortedRowPtrA,
-		bsrSortedColIndA, rowBlockDim, colBlockDim, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC);
+	CALL(cusparseSgebsr2csr, f->handle, dirA, mb, nb, descrA, bsrSortedValA,
+		bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDim, colBlockDim, descrC,
+		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC);
 }
 
 static int run_cusparseScsr2gebsr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseScsr2gebsr_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
 	GET(int *, csrSortedColIndA, device); GET_INT(int, rowBlockDim);
 	GET_INT(int, colBlockDim); GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, rowBlockDim, colBlockDim, pBufferSizeInBytes);
+	CALL(cusparseScsr2gebsr_bufferSize, f->handle, dirA, m, n, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, rowBlockDim, colBlockDim,
+		pBufferSizeInBytes);
 }
 
 static int run_cusparseXcsr2gebsrNnz(struct library_frame *f)
 {
-	__typeof__(cusparseXcsr2gebsrNnz) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrA, device); GET(int *, csrSortedColIndA, device);
@@ -966,16 +755,13 @@ static int run_cusparseXcsr2gebsrNnz(struct library_frame *f)
 	GET(int *, bsrSortedRowPtrC, device); GET_INT(int, rowBlockDim);
 	GET_INT(int, colBlockDim); GET(int *, nnzTotalDevHostPtr, result);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, m, n, descrA, csrSortedRowPtrA, csrSortedColIndA, descrC,
-		bsrSortedRowPtrC, rowBlockDim, colBlockDim, nnzTotalDevHostPtr, pBuffer);
+	CALL(cusparseXcsr2gebsrNnz, f->handle, dirA, m, n, descrA, csrSortedRowPtrA,
+		csrSortedColIndA, descrC, bsrSortedRowPtrC, rowBlockDim, colBlockDim,
+		nnzTotalDevHostPtr, pBuffer);
 }
 
 static int run_cusparseScsr2gebsr(struct library_frame *f)
 {
-	__typeof__(cusparseScsr2gebsr) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, m); GET_INT(int, n);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -984,34 +770,26 @@ static int run_cusparseScsr2gebsr(struct library_frame *f)
 	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
 	GET(int *, bsrSortedColIndC, device); GET_INT(int, rowBlockDim);
 	GET_INT(int, colBlockDim); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
+	CALL(cusparseScsr2gebsr, f->handle, dirA, m, n, descrA, csrSortedValA, csrSortedRowPtrA,
 		csrSortedColIndA, descrC, bsrSortedValC, bsrSortedRowPtrC, bsrSortedColIndC,
 		rowBlockDim, colBlockDim, pBuffer);
 }
 
 static int run_cusparseSgebsr2gebsr_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSgebsr2gebsr_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
 	GET(int *, bsrSortedColIndA, device); GET_INT(int, rowBlockDimA);
 	GET_INT(int, colBlockDimA); GET_INT(int, rowBlockDimC); GET_INT(int, colBlockDimC);
 	GET(int *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedValA, bsrSortedRowPtrA,
-		bsrSortedColIndA, rowBlockDimA, colBlockDimA, rowBlockDimC, colBlockDimC,
-		pBufferSizeInBytes);
+	CALL(cusparseSgebsr2gebsr_bufferSize, f->handle, dirA, mb, nb, nnzb, descrA,
+		bsrSortedValA, bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDimA, colBlockDimA,
+		rowBlockDimC, colBlockDimC, pBufferSizeInBytes);
 }
 
 static int run_cusparseXgebsr2gebsrNnz(struct library_frame *f)
 {
-	__typeof__(cusparseXgebsr2gebsrNnz) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, bsrSortedRowPtrA, device); GET(int *, bsrSortedColIndA, device);
@@ -1020,17 +798,13 @@ static int run_cusparseXgebsr2gebsrNnz(struct library_frame *f)
 	GET(int *, bsrSortedRowPtrC, device); GET_INT(int, rowBlockDimC);
 	GET_INT(int, colBlockDimC); GET(int *, nnzTotalDevHostPtr, result);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedRowPtrA, bsrSortedColIndA,
-		rowBlockDimA, colBlockDimA, descrC, bsrSortedRowPtrC, rowBlockDimC,
-		colBlockDimC, nnzTotalDevHostPtr, pBuffer);
+	CALL(cusparseXgebsr2gebsrNnz, f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedRowPtrA,
+		bsrSortedColIndA, rowBlockDimA, colBlockDimA, descrC, bsrSortedRowPtrC,
+		rowBlockDimC, colBlockDimC, nnzTotalDevHostPtr, pBuffer);
 }
 
 static int run_cusparseSgebsr2gebsr(struct library_frame *f)
 {
-	__typeof__(cusparseSgebsr2gebsr) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseDirection_t, dirA); GET_INT(int, mb); GET_INT(int, nb);
 	GET_INT(int, nnzb); GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, bsrSortedValA, device); GET(int *, bsrSortedRowPtrA, device);
@@ -1040,186 +814,137 @@ static int run_cusparseSgebsr2gebsr(struct library_frame *f)
 	GET(void *, bsrSortedValC, device); GET(int *, bsrSortedRowPtrC, device);
 	GET(int *, bsrSortedColIndC, device); GET_INT(int, rowBlockDimC);
 	GET_INT(int, colBlockDimC); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedValA, bsrSortedRowPtrA,
-		bsrSortedColIndA, rowBlockDimA, colBlockDimA, descrC, bsrSortedValC,
-		bsrSortedRowPtrC, bsrSortedColIndC, rowBlockDimC, colBlockDimC, pBuffer);
+	CALL(cusparseSgebsr2gebsr, f->handle, dirA, mb, nb, nnzb, descrA, bsrSortedValA,
+		bsrSortedRowPtrA, bsrSortedColIndA, rowBlockDimA, colBlockDimA, descrC,
+		bsrSortedValC, bsrSortedRowPtrC, bsrSortedColIndC, rowBlockDimC, colBlockDimC,
+		pBuffer);
 }
 
 static int run_cusparseCreateIdentityPermutation(struct library_frame *f)
 {
-	__typeof__(cusparseCreateIdentityPermutation) *call = (__typeof__(call))f->function;
 	GET_INT(int, n); GET(int *, p, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, n, p);
+	CALL(cusparseCreateIdentityPermutation, f->handle, n, p);
 }
 
 static int run_cusparseXcoosort_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseXcoosort_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cooRowsA, device);
 	GET(int *, cooColsA, device); GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, cooRowsA, cooColsA, pBufferSizeInBytes);
+	CALL(cusparseXcoosort_bufferSizeExt, f->handle, m, n, nnz, cooRowsA, cooColsA,
+		pBufferSizeInBytes);
 }
 
 static int run_cusparseXcoosortByRow(struct library_frame *f)
 {
-	__typeof__(cusparseXcoosortByRow) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cooRowsA, device);
 	GET(int *, cooColsA, device); GET(int *, P, device); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, cooRowsA, cooColsA, P, pBuffer);
+	CALL(cusparseXcoosortByRow, f->handle, m, n, nnz, cooRowsA, cooColsA, P, pBuffer);
 }
 
 static int run_cusparseXcsrsort_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseXcsrsort_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, csrRowPtrA, device);
 	GET(int *, csrColIndA, device); GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, csrRowPtrA, csrColIndA, pBufferSizeInBytes);
+	CALL(cusparseXcsrsort_bufferSizeExt, f->handle, m, n, nnz, csrRowPtrA, csrColIndA,
+		pBufferSizeInBytes);
 }
 
 static int run_cusparseXcsrsort(struct library_frame *f)
 {
-	__typeof__(cusparseXcsrsort) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrRowPtrA, device); GET(int *, csrColIndA, device); GET(int *, P, device);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, descrA, csrRowPtrA, csrColIndA, P, pBuffer);
+	CALL(cusparseXcsrsort, f->handle, m, n, nnz, descrA, csrRowPtrA, csrColIndA, P,
+		pBuffer);
 }
 
 static int run_cusparseXcscsort_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseXcscsort_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(int *, cscColPtrA, device);
 	GET(int *, cscRowIndA, device); GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, cscColPtrA, cscRowIndA, pBufferSizeInBytes);
+	CALL(cusparseXcscsort_bufferSizeExt, f->handle, m, n, nnz, cscColPtrA, cscRowIndA,
+		pBufferSizeInBytes);
 }
 
 static int run_cusparseXcscsort(struct library_frame *f)
 {
-	__typeof__(cusparseXcscsort) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, cscColPtrA, device); GET(int *, cscRowIndA, device); GET(int *, P, device);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, descrA, cscColPtrA, cscRowIndA, P, pBuffer);
+	CALL(cusparseXcscsort, f->handle, m, n, nnz, descrA, cscColPtrA, cscRowIndA, P,
+		pBuffer);
 }
 
 static int run_cusparseScsru2csr_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseScsru2csr_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
 	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
 	GET(csru2csrInfo_t, info, descriptor, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
 	GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, info,
-		pBufferSizeInBytes);
+	CALL(cusparseScsru2csr_bufferSizeExt, f->handle, m, n, nnz, csrVal, csrRowPtr,
+		csrColInd, info, pBufferSizeInBytes);
 }
 
 static int run_cusparseScsru2csr(struct library_frame *f)
 {
-	__typeof__(cusparseScsru2csr) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrVal, device); GET(int *, csrRowPtr, device);
 	GET(int *, csrColInd, device);
 	GET(csru2csrInfo_t, info, descriptor, CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, descrA, csrVal, csrRowPtr, csrColInd, info, pBuffer);
+	CALL(cusparseScsru2csr, f->handle, m, n, nnz, descrA, csrVal, csrRowPtr, csrColInd,
+		info, pBuffer);
 }
 
 static int run_cusparseHpruneDense2csr_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneDense2csr_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), true);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, threshold, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC, pBufferSizeInBytes);
+	CALL(cusparseHpruneDense2csr_bufferSizeExt, f->handle, m, n, A, lda, threshold, descrC,
+		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, pBufferSizeInBytes);
 }
 
 static int run_cusparseHpruneDense2csrNnz(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneDense2csrNnz) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, threshold, descrC, csrRowPtrC, nnzTotalDevHostPtr,
-		pBuffer);
+	CALL(cusparseHpruneDense2csrNnz, f->handle, m, n, A, lda, threshold, descrC, csrRowPtrC,
+		nnzTotalDevHostPtr, pBuffer);
 }
 
 static int run_cusparseDpruneDense2csrNnz(struct library_frame *f)
 {
-	__typeof__(cusparseDpruneDense2csrNnz) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, threshold, descrC, csrSortedRowPtrC,
-		nnzTotalDevHostPtr, pBuffer);
+	CALL(cusparseDpruneDense2csrNnz, f->handle, m, n, A, lda, threshold, descrC,
+		csrSortedRowPtrC, nnzTotalDevHostPtr, pBuffer);
 }
 
 static int run_cusparseHpruneDense2csr(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneDense2csr) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(void *, threshold, placed, cusparse_place(f->mode), false);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, threshold, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC, pBuffer);
+	CALL(cusparseHpruneDense2csr, f->handle, m, n, A, lda, threshold, descrC, csrSortedValC,
+		csrSortedRowPtrC, csrSortedColIndC, pBuffer);
 }
 
 static int run_cusparseHpruneCsr2csr_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneCsr2csr_bufferSizeExt) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1228,17 +953,13 @@ static int run_cusparseHpruneCsr2csr_bufferSizeExt(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device); GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, threshold, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC, pBufferSizeInBytes);
+	CALL(cusparseHpruneCsr2csr_bufferSizeExt, f->handle, m, n, nnzA, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, threshold, descrC, csrSortedValC,
+		csrSortedRowPtrC, csrSortedColIndC, pBufferSizeInBytes);
 }
 
 static int run_cusparseHpruneCsr2csrNnz(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneCsr2csrNnz) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1247,17 +968,13 @@ static int run_cusparseHpruneCsr2csrNnz(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, threshold, descrC, csrSortedRowPtrC, nnzTotalDevHostPtr,
-		pBuffer);
+	CALL(cusparseHpruneCsr2csrNnz, f->handle, m, n, nnzA, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, threshold, descrC, csrSortedRowPtrC,
+		nnzTotalDevHostPtr, pBuffer);
 }
 
 static int run_cusparseHpruneCsr2csr(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneCsr2csr) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1266,18 +983,13 @@ static int run_cusparseHpruneCsr2csr(struct library_frame *f)
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValC, device); GET(int *, csrSortedRowPtrC, device);
 	GET(int *, csrSortedColIndC, device); GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, threshold, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC, pBuffer);
+	CALL(cusparseHpruneCsr2csr, f->handle, m, n, nnzA, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, threshold, descrC, csrSortedValC,
+		csrSortedRowPtrC, csrSortedColIndC, pBuffer);
 }
 
 static int run_cusparseHpruneDense2csrByPercentage_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneDense2csrByPercentage_bufferSizeExt) *call =
-		(__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(float, percentage, float);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
@@ -1285,33 +997,25 @@ static int run_cusparseHpruneDense2csrByPercentage_bufferSizeExt(struct library_
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
 	GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, percentage, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC, info, pBufferSizeInBytes);
+	CALL(cusparseHpruneDense2csrByPercentage_bufferSizeExt, f->handle, m, n, A, lda,
+		percentage, descrC, csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info,
+		pBufferSizeInBytes);
 }
 
 static int run_cusparseHpruneDense2csrNnzByPercentage(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneDense2csrNnzByPercentage) *call =
-		(__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(float, percentage, float);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(int *, csrRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, percentage, descrC, csrRowPtrC, nnzTotalDevHostPtr,
-		info, pBuffer);
+	CALL(cusparseHpruneDense2csrNnzByPercentage, f->handle, m, n, A, lda, percentage,
+		descrC, csrRowPtrC, nnzTotalDevHostPtr, info, pBuffer);
 }
 
 static int run_cusparseHpruneDense2csrByPercentage(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneDense2csrByPercentage) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET(void *, A, device); GET_INT(int, lda);
 	GET(float, percentage, float);
 	GET(cusparseMatDescr_t, descrC, descriptor, CUSPARSE_ITEM_MATRIX);
@@ -1319,17 +1023,12 @@ static int run_cusparseHpruneDense2csrByPercentage(struct library_frame *f)
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, A, lda, percentage, descrC, csrSortedValC,
-		csrSortedRowPtrC, csrSortedColIndC, info, pBuffer);
+	CALL(cusparseHpruneDense2csrByPercentage, f->handle, m, n, A, lda, percentage, descrC,
+		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info, pBuffer);
 }
 
 static int run_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneCsr2csrByPercentage_bufferSizeExt) *call =
-		(__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1339,17 +1038,13 @@ static int run_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(struct library_fr
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
 	GET(size_t *, pBufferSizeInBytes, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, percentage, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC, info, pBufferSizeInBytes);
+	CALL(cusparseHpruneCsr2csrByPercentage_bufferSizeExt, f->handle, m, n, nnzA, descrA,
+		csrSortedValA, csrSortedRowPtrA, csrSortedColIndA, percentage, descrC,
+		csrSortedValC, csrSortedRowPtrC, csrSortedColIndC, info, pBufferSizeInBytes);
 }
 
 static int run_cusparseHpruneCsr2csrNnzByPercentage(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneCsr2csrNnzByPercentage) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1358,17 +1053,13 @@ static int run_cusparseHpruneCsr2csrNnzByPercentage(struct library_frame *f)
 	GET(int *, csrSortedRowPtrC, device); GET(int *, nnzTotalDevHostPtr, result);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, percentage, descrC, csrSortedRowPtrC, nnzTotalDevHostPtr,
-		info, pBuffer);
+	CALL(cusparseHpruneCsr2csrNnzByPercentage, f->handle, m, n, nnzA, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, percentage, descrC, csrSortedRowPtrC,
+		nnzTotalDevHostPtr, info, pBuffer);
 }
 
 static int run_cusparseHpruneCsr2csrByPercentage(struct library_frame *f)
 {
-	__typeof__(cusparseHpruneCsr2csrByPercentage) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnzA);
 	GET(cusparseMatDescr_t, descrA, descriptor, CUSPARSE_ITEM_MATRIX);
 	GET(void *, csrSortedValA, device); GET(int *, csrSortedRowPtrA, device);
@@ -1378,185 +1069,130 @@ static int run_cusparseHpruneCsr2csrByPercentage(struct library_frame *f)
 	GET(int *, csrSortedColIndC, device);
 	GET(pruneInfo_t, info, descriptor, CUSPARSE_ITEM_PRUNE | LIBRARY_STAYS);
 	GET(void *, pBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnzA, descrA, csrSortedValA, csrSortedRowPtrA,
-		csrSortedColIndA, percentage, descrC, csrSortedValC, csrSortedRowPtrC,
-		csrSortedColIndC, info, pBuffer);
+	CALL(cusparseHpruneCsr2csrByPercentage, f->handle, m, n, nnzA, descrA, csrSortedValA,
+		csrSortedRowPtrA, csrSortedColIndA, percentage, descrC, csrSortedValC,
+		csrSortedRowPtrC, csrSortedColIndC, info, pBuffer);
 }
 
 static int run_cusparseCsr2cscEx2(struct library_frame *f)
 {
-	__typeof__(cusparseCsr2cscEx2) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
 	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
 	GET(void *, cscVal, device); GET(int *, cscColPtr, device);
 	GET(int *, cscRowInd, device); GET_INT(cudaDataType, valType);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseIndexBase_t, idxBase);
 	GET_INT(cusparseCsr2CscAlg_t, alg); GET(void *, buffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, cscVal, cscColPtr,
-		cscRowInd, valType, copyValues, idxBase, alg, buffer);
+	CALL(cusparseCsr2cscEx2, f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, cscVal,
+		cscColPtr, cscRowInd, valType, copyValues, idxBase, alg, buffer);
 }
 
 static int run_cusparseCsr2cscEx2_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseCsr2cscEx2_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(int, m); GET_INT(int, n); GET_INT(int, nnz); GET(void *, csrVal, device);
 	GET(int *, csrRowPtr, device); GET(int *, csrColInd, device);
 	GET(void *, cscVal, device); GET(int *, cscColPtr, device);
 	GET(int *, cscRowInd, device); GET_INT(cudaDataType, valType);
 	GET_INT(cusparseAction_t, copyValues); GET_INT(cusparseIndexBase_t, idxBase);
 	GET_INT(cusparseCsr2CscAlg_t, alg); GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd, cscVal, cscColPtr,
-		cscRowInd, valType, copyValues, idxBase, alg, bufferSize);
+	CALL(cusparseCsr2cscEx2_bufferSize, f->handle, m, n, nnz, csrVal, csrRowPtr, csrColInd,
+		cscVal, cscColPtr, cscRowInd, valType, copyValues, idxBase, alg, bufferSize);
 }
 
 static int run_cusparseAxpby(struct library_frame *f)
 {
-	__typeof__(cusparseAxpby) *call = (__typeof__(call))f->function;
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(void *, beta, placed, cusparse_place(f->mode), false);
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, alpha, vecX, beta, vecY);
+	CALL(cusparseAxpby, f->handle, alpha, vecX, beta, vecY);
 }
 
 static int run_cusparseGather(struct library_frame *f)
 {
-	__typeof__(cusparseGather) *call = (__typeof__(call))f->function;
 	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET(cusparseSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, vecY, vecX);
+	CALL(cusparseGather, f->handle, vecY, vecX);
 }
 
 static int run_cusparseScatter(struct library_frame *f)
 {
-	__typeof__(cusparseScatter) *call = (__typeof__(call))f->function;
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, vecX, vecY);
+	CALL(cusparseScatter, f->handle, vecX, vecY);
 }
 
 static int run_cusparseRot(struct library_frame *f)
 {
-	__typeof__(cusparseRot) *call = (__typeof__(call))f->function;
 	GET(void *, c_coeff, placed, cusparse_place(f->mode), false);
 	GET(void *, s_coeff, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, c_coeff, s_coeff, vecX, vecY);
+	CALL(cusparseRot, f->handle, c_coeff, s_coeff, vecX, vecY);
 }
 
 static int run_cusparseSpVV_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSpVV_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opX);
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET(void *, result, device); GET_INT(cudaDataType, computeType);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opX, vecX, vecY, result, computeType, bufferSize);
+	CALL(cusparseSpVV_bufferSize, f->handle, opX, vecX, vecY, result, computeType,
+		bufferSize);
 }
 
 static int run_cusparseSpVV(struct library_frame *f)
 {
-	__typeof__(cusparseSpVV) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opX);
 	GET(cusparseConstSpVecDescr_t, vecX, descriptor, CUSPARSE_ITEM_SPVEC);
 	GET(cusparseConstDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET(void *, result, result); GET_INT(cudaDataType, computeType);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opX, vecX, vecY, result, computeType, externalBuffer);
+	CALL(cusparseSpVV, f->handle, opX, vecX, vecY, result, computeType, externalBuffer);
 }
 
 static int run_cusparseSparseToDense_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSparseToDense_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, matA, matB, alg, bufferSize);
+	CALL(cusparseSparseToDense_bufferSize, f->handle, matA, matB, alg, bufferSize);
 }
 
 static int run_cusparseSparseToDense(struct library_frame *f)
 {
-	__typeof__(cusparseSparseToDense) *call = (__typeof__(call))f->function;
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseDnMatDescr_t, matB, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cusparseSparseToDenseAlg_t, alg); GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, matA, matB, alg, externalBuffer);
+	CALL(cusparseSparseToDense, f->handle, matA, matB, alg, externalBuffer);
 }
 
 static int run_cusparseDenseToSparse_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseDenseToSparse_bufferSize) *call = (__typeof__(call))f->function;
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, matA, matB, alg, bufferSize);
+	CALL(cusparseDenseToSparse_bufferSize, f->handle, matA, matB, alg, bufferSize);
 }
 
 static int run_cusparseDenseToSparse_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseDenseToSparse_analysis) *call = (__typeof__(call))f->function;
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED);
 	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, matA, matB, alg, externalBuffer);
+	CALL(cusparseDenseToSparse_analysis, f->handle, matA, matB, alg, externalBuffer);
 }
 
 static int run_cusparseDenseToSparse_convert(struct library_frame *f)
 {
-	__typeof__(cusparseDenseToSparse_convert) *call = (__typeof__(call))f->function;
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET(cusparseSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cusparseDenseToSparseAlg_t, alg); GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, matA, matB, alg, externalBuffer);
+	CALL(cusparseDenseToSparse_convert, f->handle, matA, matB, alg, externalBuffer);
 }
 
 static int run_cusparseSpMV(struct library_frame *f)
 {
-	__typeof__(cusparseSpMV) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1565,16 +1201,12 @@ static int run_cusparseSpMV(struct library_frame *f)
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
+	CALL(cusparseSpMV, f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
 		externalBuffer);
 }
 
 static int run_cusparseSpMV_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSpMV_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1583,16 +1215,12 @@ static int run_cusparseSpMV_bufferSize(struct library_frame *f)
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
-		bufferSize);
+	CALL(cusparseSpMV_bufferSize, f->handle, opA, alpha, matA, vecX, beta, vecY,
+		computeType, alg, bufferSize);
 }
 
 static int run_cusparseSpMV_preprocess(struct library_frame *f)
 {
-	__typeof__(cusparseSpMV_preprocess) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1601,16 +1229,12 @@ static int run_cusparseSpMV_preprocess(struct library_frame *f)
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMVAlg_t, alg);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, alpha, matA, vecX, beta, vecY, computeType, alg,
-		externalBuffer);
+	CALL(cusparseSpMV_preprocess, f->handle, opA, alpha, matA, vecX, beta, vecY,
+		computeType, alg, externalBuffer);
 }
 
 static int run_cusparseSpSV_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSpSV_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1619,16 +1243,12 @@ static int run_cusparseSpSV_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
 	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, alpha, matA, vecX, vecY, computeType, alg, spsvDescr,
-		bufferSize);
+	CALL(cusparseSpSV_bufferSize, f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
+		spsvDescr, bufferSize);
 }
 
 static int run_cusparseSpSV_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseSpSV_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1637,16 +1257,12 @@ static int run_cusparseSpSV_analysis(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
 	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, alpha, matA, vecX, vecY, computeType, alg, spsvDescr,
-		externalBuffer);
+	CALL(cusparseSpSV_analysis, f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
+		spsvDescr, externalBuffer);
 }
 
 static int run_cusparseSpSV_solve(struct library_frame *f)
 {
-	__typeof__(cusparseSpSV_solve) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1654,26 +1270,19 @@ static int run_cusparseSpSV_solve(struct library_frame *f)
 	GET(cusparseDnVecDescr_t, vecY, descriptor, CUSPARSE_ITEM_DNVEC);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSVAlg_t, alg);
 	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, alpha, matA, vecX, vecY, computeType, alg, spsvDescr);
+	CALL(cusparseSpSV_solve, f->handle, opA, alpha, matA, vecX, vecY, computeType, alg,
+		spsvDescr);
 }
 
 static int run_cusparseSpSV_updateMatrix(struct library_frame *f)
 {
-	__typeof__(cusparseSpSV_updateMatrix) *call = (__typeof__(call))f->function;
 	GET(cusparseSpSVDescr_t, spsvDescr, descriptor, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS);
 	GET(void *, newValues, device); GET_INT(cusparseSpSVUpdate_t, updatePart);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, spsvDescr, newValues, updatePart);
+	CALL(cusparseSpSV_updateMatrix, f->handle, spsvDescr, newValues, updatePart);
 }
 
 static int run_cusparseSpSM_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSpSM_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1682,16 +1291,12 @@ static int run_cusparseSpSM_bufferSize(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
 	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg, spsmDescr,
-		bufferSize);
+	CALL(cusparseSpSM_bufferSize, f->handle, opA, opB, alpha, matA, matB, matC, computeType,
+		alg, spsmDescr, bufferSize);
 }
 
 static int run_cusparseSpSM_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseSpSM_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1700,16 +1305,12 @@ static int run_cusparseSpSM_analysis(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
 	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg, spsmDescr,
-		externalBuffer);
+	CALL(cusparseSpSM_analysis, f->handle, opA, opB, alpha, matA, matB, matC, computeType,
+		alg, spsmDescr, externalBuffer);
 }
 
 static int run_cusparseSpSM_solve(struct library_frame *f)
 {
-	__typeof__(cusparseSpSM_solve) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1717,26 +1318,19 @@ static int run_cusparseSpSM_solve(struct library_frame *f)
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpSMAlg_t, alg);
 	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg, spsmDescr);
+	CALL(cusparseSpSM_solve, f->handle, opA, opB, alpha, matA, matB, matC, computeType, alg,
+		spsmDescr);
 }
 
 static int run_cusparseSpSM_updateMatrix(struct library_frame *f)
 {
-	__typeof__(cusparseSpSM_updateMatrix) *call = (__typeof__(call))f->function;
 	GET(cusparseSpSMDescr_t, spsmDescr, descriptor, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS);
 	GET(void *, newValues, device); GET_INT(cusparseSpSMUpdate_t, updatePart);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, spsmDescr, newValues, updatePart);
+	CALL(cusparseSpSM_updateMatrix, f->handle, spsmDescr, newValues, updatePart);
 }
 
 static int run_cusparseSpMM_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSpMM_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1745,16 +1339,12 @@ static int run_cusparseSpMM_bufferSize(struct library_frame *f)
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		bufferSize);
+	CALL(cusparseSpMM_bufferSize, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, bufferSize);
 }
 
 static int run_cusparseSpMM_preprocess(struct library_frame *f)
 {
-	__typeof__(cusparseSpMM_preprocess) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1763,16 +1353,12 @@ static int run_cusparseSpMM_preprocess(struct library_frame *f)
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		externalBuffer);
+	CALL(cusparseSpMM_preprocess, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, externalBuffer);
 }
 
 static int run_cusparseSpMM(struct library_frame *f)
 {
-	__typeof__(cusparseSpMM) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1781,16 +1367,12 @@ static int run_cusparseSpMM(struct library_frame *f)
 	GET(cusparseDnMatDescr_t, matC, descriptor, CUSPARSE_ITEM_DNMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpMMAlg_t, alg);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
+	CALL(cusparseSpMM, f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
 		externalBuffer);
 }
 
 static int run_cusparseSpGEMM_workEstimation(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEMM_workEstimation) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1801,16 +1383,12 @@ static int run_cusparseSpGEMM_workEstimation(struct library_frame *f)
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED);
 	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		spgemmDescr, bufferSize1, externalBuffer1);
+	CALL(cusparseSpGEMM_workEstimation, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, spgemmDescr, bufferSize1, externalBuffer1);
 }
 
 static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEMM_estimateMemory) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1822,16 +1400,13 @@ static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(float, chunk_fraction, float); GET(size_t *, bufferSize3, inout);
 	GET(void *, externalBuffer3, device); GET(size_t *, bufferSize2, inout);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		spgemmDescr, chunk_fraction, bufferSize3, externalBuffer3, bufferSize2);
+	CALL(cusparseSpGEMM_estimateMemory, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, spgemmDescr, chunk_fraction, bufferSize3, externalBuffer3,
+		bufferSize2);
 }
 
 static int run_cusparseSpGEMM_compute(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEMM_compute) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1842,16 +1417,12 @@ static int run_cusparseSpGEMM_compute(struct library_frame *f)
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		spgemmDescr, bufferSize2, externalBuffer2);
+	CALL(cusparseSpGEMM_compute, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, spgemmDescr, bufferSize2, externalBuffer2);
 }
 
 static int run_cusparseSpGEMM_copy(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEMM_copy) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1861,16 +1432,12 @@ static int run_cusparseSpGEMM_copy(struct library_frame *f)
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		spgemmDescr);
+	CALL(cusparseSpGEMM_copy, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, spgemmDescr);
 }
 
 static int run_cusparseSpGEMMreuse_workEstimation(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEMMreuse_workEstimation) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1879,16 +1446,12 @@ static int run_cusparseSpGEMMreuse_workEstimation(struct library_frame *f)
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr, bufferSize1,
-		externalBuffer1);
+	CALL(cusparseSpGEMMreuse_workEstimation, f->handle, opA, opB, matA, matB, matC, alg,
+		spgemmDescr, bufferSize1, externalBuffer1);
 }
 
 static int run_cusparseSpGEMMreuse_nnz(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEMMreuse_nnz) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1899,16 +1462,13 @@ static int run_cusparseSpGEMMreuse_nnz(struct library_frame *f)
 	GET(size_t *, bufferSize2, inout); GET(void *, externalBuffer2, device);
 	GET(size_t *, bufferSize3, inout); GET(void *, externalBuffer3, device);
 	GET(size_t *, bufferSize4, inout); GET(void *, externalBuffer4, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr, bufferSize2,
-		externalBuffer2, bufferSize3, externalBuffer3, bufferSize4, externalBuffer4);
+	CALL(cusparseSpGEMMreuse_nnz, f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr,
+		bufferSize2, externalBuffer2, bufferSize3, externalBuffer3, bufferSize4,
+		externalBuffer4);
 }
 
 static int run_cusparseSpGEMMreuse_copy(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEMMreuse_copy) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1917,16 +1477,12 @@ static int run_cusparseSpGEMMreuse_copy(struct library_frame *f)
 	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
 			CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize5, inout); GET(void *, externalBuffer5, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr, bufferSize5,
-		externalBuffer5);
+	CALL(cusparseSpGEMMreuse_copy, f->handle, opA, opB, matA, matB, matC, alg, spgemmDescr,
+		bufferSize5, externalBuffer5);
 }
 
 static int run_cusparseSpGEAM_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEAM_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -1937,16 +1493,12 @@ static int run_cusparseSpGEAM_bufferSize(struct library_frame *f)
 	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
 			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType, alg,
-		spgeamDescr, bufferSize);
+	CALL(cusparseSpGEAM_bufferSize, f->handle, opA, opB, alpha, matA, beta, matB, matC,
+		computeType, alg, spgeamDescr, bufferSize);
 }
 
 static int run_cusparseSpGEAM_nnz(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEAM_nnz) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1957,16 +1509,12 @@ static int run_cusparseSpGEAM_nnz(struct library_frame *f)
 	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
 			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType, alg,
-		spgeamDescr, externalBuffer);
+	CALL(cusparseSpGEAM_nnz, f->handle, opA, opB, alpha, matA, beta, matB, matC,
+		computeType, alg, spgeamDescr, externalBuffer);
 }
 
 static int run_cusparseSpGEAM(struct library_frame *f)
 {
-	__typeof__(cusparseSpGEAM) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -1977,16 +1525,12 @@ static int run_cusparseSpGEAM(struct library_frame *f)
 	GET(cusparseSpGEAMDescr_t, spgeamDescr, descriptor,
 			CUSPARSE_ITEM_SPGEAM | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType, alg,
-		spgeamDescr, externalBuffer);
+	CALL(cusparseSpGEAM, f->handle, opA, opB, alpha, matA, beta, matB, matC, computeType,
+		alg, spgeamDescr, externalBuffer);
 }
 
 static int run_cusparseSDDMM_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSDDMM_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), true);
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
@@ -1995,16 +1539,12 @@ static int run_cusparseSDDMM_bufferSize(struct library_frame *f)
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		bufferSize);
+	CALL(cusparseSDDMM_bufferSize, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, bufferSize);
 }
 
 static int run_cusparseSDDMM_preprocess(struct library_frame *f)
 {
-	__typeof__(cusparseSDDMM_preprocess) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
@@ -2013,16 +1553,12 @@ static int run_cusparseSDDMM_preprocess(struct library_frame *f)
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		externalBuffer);
+	CALL(cusparseSDDMM_preprocess, f->handle, opA, opB, alpha, matA, matB, beta, matC,
+		computeType, alg, externalBuffer);
 }
 
 static int run_cusparseSDDMM(struct library_frame *f)
 {
-	__typeof__(cusparseSDDMM) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
 	GET(void *, alpha, placed, cusparse_place(f->mode), false);
 	GET(cusparseConstDnMatDescr_t, matA, descriptor, CUSPARSE_ITEM_DNMAT);
@@ -2031,16 +1567,12 @@ static int run_cusparseSDDMM(struct library_frame *f)
 	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET_INT(cudaDataType, computeType); GET_INT(cusparseSDDMMAlg_t, alg);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType, alg,
-		externalBuffer);
+	CALL(cusparseSDDMM, f->handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
+		alg, externalBuffer);
 }
 
 static int run_cusparseSpMatConvert_bufferSize(struct library_frame *f)
 {
-	__typeof__(cusparseSpMatConvert_bufferSize) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor, CUSPARSE_ITEM_SPMAT);
 	GET(cusparseSpMatDescr_t, targetDescr, descriptor, CUSPARSE_ITEM_SPMAT);
@@ -2048,16 +1580,12 @@ static int run_cusparseSpMatConvert_bufferSize(struct library_frame *f)
 	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
 			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
 	GET(size_t *, bufferSize, out);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, sourceDescr, targetDescr, copyValues, alg, convertDescr,
-		bufferSize);
+	CALL(cusparseSpMatConvert_bufferSize, f->handle, opA, sourceDescr, targetDescr,
+		copyValues, alg, convertDescr, bufferSize);
 }
 
 static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
 {
-	__typeof__(cusparseSpMatConvert_analysis) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor,
 			CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -2066,16 +1594,12 @@ static int run_cusparseSpMatConvert_analysis(struct library_frame *f)
 	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
 			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, sourceDescr, targetDescr, copyValues, alg, convertDescr,
-		externalBuffer);
+	CALL(cusparseSpMatConvert_analysis, f->handle, opA, sourceDescr, targetDescr,
+		copyValues, alg, convertDescr, externalBuffer);
 }
 
 static int run_cusparseSpMatConvert(struct library_frame *f)
 {
-	__typeof__(cusparseSpMatConvert) *call = (__typeof__(call))f->function;
 	GET_INT(cusparseOperation_t, opA);
 	GET(cusparseConstSpMatDescr_t, sourceDescr, descriptor,
 			CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
@@ -2084,11 +1608,8 @@ static int run_cusparseSpMatConvert(struct library_frame *f)
 	GET(cusparseSpMatConvertDescr_t, convertDescr, descriptor,
 			CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS);
 	GET(void *, externalBuffer, device);
-
-	if (library_stop(f, !call, f->name))
-		return f->status;
-	return call(f->handle, opA, sourceDescr, targetDescr, copyValues, alg, convertDescr,
-		externalBuffer);
+	CALL(cusparseSpMatConvert, f->handle, opA, sourceDescr, targetDescr, copyValues, alg,
+		convertDescr, externalBuffer);
 }
 
 static CUresult serve_items(struct worker *w, struct request *r);

@@ -199,4 +199,4 @@ def declarations(api, entry, places):
 def serve_parts(api, entry):
     """[declarations, arguments]."""
     places = layout(api, entry)
-    return declarations(api, entry, places) + "\n", [argument(api, entry, p, places) for p in entry.params]
+    return declarations(api, entry, places), [argument(api, entry, p, places) for p in entry.params]

@@ -93,10 +93,7 @@ def stub(api, entry):
     with_one = library.carrier(entry)
     handle = with_one.name if with_one else f"{entry.family}_own()"
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
-    out += "\tstruct library_items items;\n\n"
-    out += text.wrap("\tlibrary_begin(", [
-        "&items", f"&{library.side_of(entry)}_front", f"CALL_{entry.name}", f"OP_{entry.name}",
-        f"LIBRARY_{entry.verb.upper()}", handle], ");") + "\n"
+    out += text.wrap("\tBEGIN(", [library.side_of(entry), entry.name, entry.verb.upper(), handle], ");") + "\n"
     puts = []
     for p in entry.params:
         if p.mark == "workspace":
@@ -164,7 +161,7 @@ def serve_parts(api, entry):
             gets.append(f"{p.base} *{p.name} = NULL")
         elif argument(api, entry, p) == p.name:
             gets.append(get(api, entry, p))
-    out = (text.statements(gets, ";") if gets else "") + "\n"
+    out = text.statements(gets, ";") if gets else ""
     if entry.has("requires"):
         out += text.wrap("\tlibrary_require(", ["f", entry.options["requires"]], ");") + "\n"
     return out, [argument(api, entry, p) for p in entry.params]
@@ -183,11 +180,8 @@ def serve_all(api, entries):
         if shape not in shapes:
             shapes[shape] = f"run_{entry.name}"
             out += text.prototype("static int", shapes[shape], ["struct library_frame *f"], "\n{\n")
-            out += text.wrap(f"\t__typeof__({entry.name}) *call =",
-                             ["(__typeof__(call))f->function"], ";") + "\n"
             out += declarations
-            out += "\tif (library_stop(f, !call, f->name))\n\t\treturn f->status;\n"
-            out += text.wrap("\treturn call(", args, ");") + "\n}\n\n"
+            out += text.wrap("\tCALL(", [entry.name, *args], ");") + "\n}\n\n"
         which[entry.name] = shapes[shape]
     return out, which
 

@@ -74,10 +74,7 @@ STUB_EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
 		cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo, void *workspace,
 		size_t workspaceSizeInBytes, cudaStream_t stream)
 {
-	struct library_items items;
-
-	library_begin(&items, &cublaslt_front, CALL_cublasLtMatmul, OP_cublasLtMatmul,
-		LIBRARY_LEARNED, lightHandle);
+	BEGIN(cublaslt, cublasLtMatmul, LEARNED, lightHandle);
 	PUT(descriptor, computeDesc, CUBLASLT_ITEM_MATMUL),
 	PUT(placed, alpha, cublaslt_scale_bytes(computeDesc), cublaslt_alpha(items.mode),
 			false),
@@ -98,10 +95,7 @@ STUB_EXPORT cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t lightHandle,
 		cublasLtMatrixLayout_t Bdesc, void *C, cublasLtMatrixLayout_t Cdesc,
 		cudaStream_t stream)
 {
-	struct library_items items;
-
-	library_begin(&items, &cublaslt_front, CALL_cublasLtMatrixTransform,
-		OP_cublasLtMatrixTransform, LIBRARY_LEARNED, lightHandle);
+	BEGIN(cublaslt, cublasLtMatrixTransform, LEARNED, lightHandle);
 	PUT(descriptor, transformDesc, CUBLASLT_ITEM_TRANSFORM),
 	PUT(placed, alpha, cublaslt_transform_bytes(transformDesc), cublaslt_alpha(items.mode),
 			false),

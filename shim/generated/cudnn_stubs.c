@@ -177,10 +177,7 @@ STUB_EXPORT cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void 
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnTransformTensor, OP_cudnnTransformTensor,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnTransformTensor, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y);
@@ -193,10 +190,7 @@ STUB_EXPORT cudnnStatus_t cudnnTransformTensorEx(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t srcDesc, const void *srcData, const void *beta,
 		const cudnnTensorDescriptor_t destDesc, void *destData)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnTransformTensorEx,
-		OP_cudnnTransformTensorEx, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnTransformTensorEx, LEARNED, handle);
 	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
 	PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR), PUT(device, srcData),
@@ -210,10 +204,7 @@ STUB_EXPORT cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha
 		const cudnnTensorDescriptor_t aDesc, const void *A, const void *beta,
 		const cudnnTensorDescriptor_t cDesc, void *C)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnAddTensor, OP_cudnnAddTensor,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnAddTensor, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(aDesc)), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR),
 	PUT(device, A), PUT(scalar, beta, cudnn_scale_bytes(aDesc)),
 	PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), PUT(device, C);
@@ -240,10 +231,7 @@ STUB_EXPORT cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t bDesc, const void *B, const void *beta,
 		const cudnnTensorDescriptor_t cDesc, void *C)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnOpTensor, OP_cudnnOpTensor,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnOpTensor, LEARNED, handle);
 	PUT(descriptor, opTensorDesc, CUDNN_KIND_OP_TENSOR),
 	PUT(scalar, alpha1, cudnn_scale_bytes(opTensorDesc)),
 	PUT(descriptor, aDesc, CUDNN_KIND_TENSOR), PUT(device, A),
@@ -281,10 +269,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyReduceTensorDescriptor, cudnn_descri
 #define LIKE_cudnnGetReductionIndicesSize(name) \
 	STUB_EXPORT PROTOTYPE_cudnnGetReductionIndicesSize(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cudnn, name, CACHED, handle); \
 		PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(descriptor, aDesc, \
 				CUDNN_KIND_TENSOR), PUT(descriptor, cDesc, CUDNN_KIND_TENSOR), \
 				PUT_OUT(sizeInBytes); \
@@ -300,10 +285,7 @@ STUB_EXPORT cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
 		const void *alpha, const cudnnTensorDescriptor_t aDesc, const void *A,
 		const void *beta, const cudnnTensorDescriptor_t cDesc, void *C)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnReduceTensor, OP_cudnnReduceTensor,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnReduceTensor, LEARNED, handle);
 	PUT(descriptor, reduceTensorDesc, CUDNN_KIND_REDUCE), PUT(device, indices),
 	PUT_LONG(indicesSizeInBytes), PUT(device, workspace), PUT_LONG(workspaceSizeInBytes),
 	PUT(scalar, alpha, cudnn_scale_bytes(aDesc)), PUT(descriptor, aDesc, CUDNN_KIND_TENSOR),
@@ -316,10 +298,7 @@ STUB_EXPORT cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle,
 STUB_EXPORT cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t yDesc, void *y, const void *valuePtr)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnSetTensor, OP_cudnnSetTensor,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnSetTensor, LEARNED, handle);
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(scalar, valuePtr, cudnn_value_bytes(yDesc));
 	return library_send(&items);
@@ -329,10 +308,7 @@ STUB_EXPORT cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
 STUB_EXPORT cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t yDesc, void *y, const void *alpha)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnScaleTensor, OP_cudnnScaleTensor,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnScaleTensor, LEARNED, handle);
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc));
 	return library_send(&items);
@@ -364,10 +340,7 @@ STUB_EXPORT cudnnStatus_t cudnnTransformFilter(cudnnHandle_t handle,
 		const cudnnFilterDescriptor_t srcDesc, const void *srcData, const void *beta,
 		const cudnnFilterDescriptor_t destDesc, void *destData)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnTransformFilter, OP_cudnnTransformFilter,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnTransformFilter, LEARNED, handle);
 	PUT(descriptor, transDesc, CUDNN_KIND_TRANSFORM),
 	PUT(scalar, alpha, cudnn_scale_bytes(srcDesc)),
 	PUT(descriptor, srcDesc, CUDNN_KIND_FILTER), PUT(device, srcData),
@@ -384,10 +357,7 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnSoftmaxForward, OP_cudnnSoftmaxForward,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnSoftmaxForward, LEARNED, handle);
 	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
@@ -435,10 +405,7 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnPoolingForward, OP_cudnnPoolingForward,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnPoolingForward, LEARNED, handle);
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
@@ -471,10 +438,7 @@ STUB_EXPORT cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnActivationForward,
-		OP_cudnnActivationForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnActivationForward, LEARNED, handle);
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
@@ -498,10 +462,7 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnLRNCrossChannelForward,
-		OP_cudnnLRNCrossChannelForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnLRNCrossChannelForward, LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
@@ -516,10 +477,7 @@ STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationForward(cudnnHandle_t handle
 		void *temp, void *temp2, const void *beta, const cudnnTensorDescriptor_t yDesc,
 		void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnDivisiveNormalizationForward,
-		OP_cudnnDivisiveNormalizationForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnDivisiveNormalizationForward, LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(device, means), PUT(device, temp), PUT(device, temp2),
@@ -541,10 +499,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t 
 		const void *bnBias, const void *estimatedMean, const void *estimatedVariance,
 		double epsilon)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardInference,
-		OP_cudnnBatchNormalizationForwardInference, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnBatchNormalizationForwardInference, LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
@@ -570,10 +525,7 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardInference(cudnnHandle_t handl
 		const void *z, cudnnActivationDescriptor_t activationDesc,
 		const cudnnTensorDescriptor_t yDesc, void *y, double epsilon, int groupCnt)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationForwardInference,
-		OP_cudnnNormalizationForwardInference, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnNormalizationForwardInference, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
@@ -600,10 +552,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroySpatialTransformerDescriptor, cudnn_
 STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorForward(cudnnHandle_t handle,
 		const cudnnSpatialTransformerDescriptor_t stDesc, const void *theta, void *grid)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfGridGeneratorForward,
-		OP_cudnnSpatialTfGridGeneratorForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnSpatialTfGridGeneratorForward, LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, theta), PUT(device, grid);
 	return library_send(&items);
 }
@@ -614,10 +563,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *grid,
 		const void *beta, cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfSamplerForward,
-		OP_cudnnSpatialTfSamplerForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnSpatialTfSamplerForward, LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(device, grid), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
@@ -632,10 +578,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnDestroyDropoutDescriptor, cudnn_descriptor_
 /* cached 2120 */
 STUB_EXPORT cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnDropoutGetStatesSize,
-		OP_cudnnDropoutGetStatesSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnDropoutGetStatesSize, CACHED, handle);
 	PUT_OUT(sizeInBytes);
 	return library_send(&items);
 }
@@ -660,10 +603,7 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle,
 		const void *x, const cudnnTensorDescriptor_t ydesc, void *y, void *reserveSpace,
 		size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnDropoutForward, OP_cudnnDropoutForward,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnDropoutForward, LEARNED, handle);
 	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
 	PUT(descriptor, xdesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, ydesc, CUDNN_KIND_TENSOR), PUT(device, y), PUT(device, reserveSpace),
@@ -681,10 +621,7 @@ STUB_EXPORT cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dxDesc, void *dx)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnSoftmaxBackward, OP_cudnnSoftmaxBackward,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnSoftmaxBackward, LEARNED, handle);
 	PUT_INT(algo), PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(yDesc)),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
@@ -701,10 +638,7 @@ STUB_EXPORT cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t dxDesc, void *dx)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnPoolingBackward, OP_cudnnPoolingBackward,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnPoolingBackward, LEARNED, handle);
 	PUT(descriptor, poolingDesc, CUDNN_KIND_POOLING),
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
@@ -722,10 +656,7 @@ STUB_EXPORT cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t dxDesc, void *dx)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnActivationBackward,
-		OP_cudnnActivationBackward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnActivationBackward, LEARNED, handle);
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
@@ -743,10 +674,7 @@ STUB_EXPORT cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t xDesc, const void *x, const void *beta,
 		const cudnnTensorDescriptor_t dxDesc, void *dx)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnLRNCrossChannelBackward,
-		OP_cudnnLRNCrossChannelBackward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnLRNCrossChannelBackward, LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(lrnMode),
 	PUT(scalar, alpha, cudnn_scale_bytes(yDesc)), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
@@ -763,10 +691,7 @@ STUB_EXPORT cudnnStatus_t cudnnDivisiveNormalizationBackward(cudnnHandle_t handl
 		const void *dy, void *temp, void *temp2, const void *beta,
 		const cudnnTensorDescriptor_t dXdMeansDesc, void *dx, void *dMeans)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnDivisiveNormalizationBackward,
-		OP_cudnnDivisiveNormalizationBackward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnDivisiveNormalizationBackward, LEARNED, handle);
 	PUT(descriptor, normDesc, CUDNN_KIND_LRN), PUT_INT(mode),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(device, means), PUT(device, dy), PUT(device, temp),
@@ -783,12 +708,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSi
 		const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc,
 		const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front,
-		CALL_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize,
-		OP_cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, LIBRARY_CACHED,
-		handle);
+	BEGIN(cudnn, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, bnScaleBiasMeanVarDesc, CUDNN_KIND_TENSOR),
@@ -805,11 +725,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 		const cudnnTensorDescriptor_t dBnScaleBiasDesc,
 		const cudnnActivationDescriptor_t activationDesc, size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front,
-		CALL_cudnnGetBatchNormalizationBackwardExWorkspaceSize,
-		OP_cudnnGetBatchNormalizationBackwardExWorkspaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetBatchNormalizationBackwardExWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR),
@@ -824,12 +740,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 		const cudnnActivationDescriptor_t activationDesc,
 		const cudnnTensorDescriptor_t xDesc, size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front,
-		CALL_cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
-		OP_cudnnGetBatchNormalizationTrainingExReserveSpaceSize, LIBRARY_CACHED,
-		handle);
+	BEGIN(cudnn, cudnnGetBatchNormalizationTrainingExReserveSpaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
 	return library_send(&items);
@@ -845,10 +756,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t h
 		void *resultRunningVariance, double epsilon, void *resultSaveMean,
 		void *resultSaveInvVariance)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardTraining,
-		OP_cudnnBatchNormalizationForwardTraining, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnBatchNormalizationForwardTraining, LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT(device, y),
@@ -872,10 +780,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(cudnnHandle_t
 		void *workspace, size_t workSpaceSizeInBytes, void *reserveSpace,
 		size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationForwardTrainingEx,
-		OP_cudnnBatchNormalizationForwardTrainingEx, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnBatchNormalizationForwardTrainingEx, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, xData), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR), PUT(device, zData),
@@ -901,10 +806,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle,
 		void *dBnScaleResult, void *dBnBiasResult, double epsilon,
 		const void *savedMean, const void *savedInvVariance)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationBackward,
-		OP_cudnnBatchNormalizationBackward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnBatchNormalizationBackward, LEARNED, handle);
 	PUT_INT(mode), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
@@ -933,10 +835,7 @@ STUB_EXPORT cudnnStatus_t cudnnBatchNormalizationBackwardEx(cudnnHandle_t handle
 		cudnnActivationDescriptor_t activationDesc, void *workSpace,
 		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnBatchNormalizationBackwardEx,
-		OP_cudnnBatchNormalizationBackwardEx, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnBatchNormalizationBackwardEx, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(bnOps), PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, alphaParamDiff, cudnn_scale_bytes(xDesc)),
@@ -965,11 +864,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationForwardTrainingWorkspaceSize(
 		const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes,
 		int groupCnt)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front,
-		CALL_cudnnGetNormalizationForwardTrainingWorkspaceSize,
-		OP_cudnnGetNormalizationForwardTrainingWorkspaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetNormalizationForwardTrainingWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, zDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
@@ -991,10 +886,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationBackwardWorkspaceSize(cudnnHandle
 		const cudnnTensorDescriptor_t normMeanVarDesc, size_t *sizeInBytes,
 		int groupCnt)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetNormalizationBackwardWorkspaceSize,
-		OP_cudnnGetNormalizationBackwardWorkspaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetNormalizationBackwardWorkspaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, yDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dzDesc, CUDNN_KIND_TENSOR),
@@ -1012,10 +904,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetNormalizationTrainingReserveSpaceSize(cudnnHan
 		const cudnnActivationDescriptor_t activationDesc,
 		const cudnnTensorDescriptor_t xDesc, size_t *sizeInBytes, int groupCnt)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetNormalizationTrainingReserveSpaceSize,
-		OP_cudnnGetNormalizationTrainingReserveSpaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetNormalizationTrainingReserveSpaceSize, CACHED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
 	PUT(descriptor, activationDesc, CUDNN_KIND_ACTIVATION),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes), PUT_INT(groupCnt);
@@ -1036,10 +925,7 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationForwardTraining(cudnnHandle_t handle
 		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes,
 		int groupCnt)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationForwardTraining,
-		OP_cudnnNormalizationForwardTraining, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnNormalizationForwardTraining, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, beta, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
@@ -1073,10 +959,7 @@ STUB_EXPORT cudnnStatus_t cudnnNormalizationBackward(cudnnHandle_t handle, cudnn
 		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes,
 		int groupCnt)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnNormalizationBackward,
-		OP_cudnnNormalizationBackward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnNormalizationBackward, LEARNED, handle);
 	PUT_INT(mode), PUT_INT(normOps), PUT_INT(algo),
 	PUT(scalar, alphaDataDiff, cudnn_scale_bytes(xDesc)),
 	PUT(scalar, betaDataDiff, cudnn_scale_bytes(xDesc)),
@@ -1102,10 +985,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t hand
 		const cudnnSpatialTransformerDescriptor_t stDesc, const void *dgrid,
 		void *dtheta)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfGridGeneratorBackward,
-		OP_cudnnSpatialTfGridGeneratorBackward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnSpatialTfGridGeneratorBackward, LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL), PUT(device, dgrid), PUT(device, dtheta);
 	return library_send(&items);
 }
@@ -1118,10 +998,7 @@ STUB_EXPORT cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *grid,
 		const void *betaDgrid, void *dgrid)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnSpatialTfSamplerBackward,
-		OP_cudnnSpatialTfSamplerBackward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnSpatialTfSamplerBackward, LEARNED, handle);
 	PUT(descriptor, stDesc, CUDNN_KIND_SPATIAL),
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(scalar, beta, cudnn_scale_bytes(xDesc)),
@@ -1139,10 +1016,7 @@ STUB_EXPORT cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t dxdesc, void *dx, void *reserveSpace,
 		size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnDropoutBackward, OP_cudnnDropoutBackward,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnDropoutBackward, LEARNED, handle);
 	PUT(descriptor, dropoutDesc, CUDNN_KIND_DROPOUT),
 	PUT(descriptor, dydesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, dxdesc, CUDNN_KIND_TENSOR), PUT(device, dx), PUT(device, reserveSpace),
@@ -1196,10 +1070,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle,
 		cudnnRNNDescriptor_t rnnDesc, cudnnForwardMode_t fwdMode,
 		cudnnRNNDataDescriptor_t xDesc, size_t *workSpaceSize, size_t *reserveSpaceSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNTempSpaceSizes,
-		OP_cudnnGetRNNTempSpaceSizes, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetRNNTempSpaceSizes, CACHED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT_OUT_MAYBE(workSpaceSize),
 	PUT_OUT_MAYBE(reserveSpaceSize);
@@ -1210,10 +1081,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle,
 STUB_EXPORT cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle,
 		cudnnRNNDescriptor_t rnnDesc, size_t *weightSpaceSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNWeightSpaceSize,
-		OP_cudnnGetRNNWeightSpaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetRNNWeightSpaceSize, CACHED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_OUT(weightSpaceSize);
 	return library_send(&items);
 }
@@ -1248,10 +1116,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescript
 		const void *weightSpace, size_t workSpaceSize, void *workSpace,
 		size_t reserveSpaceSize, void *reserveSpace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNForward, OP_cudnnRNNForward,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNForward, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(fwdMode), PUT(device, devSeqLengths),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
 	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y),
@@ -1319,10 +1184,7 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnForward(cudnnHandle_t handle,
 		const void *weights, size_t workSpaceSizeInBytes, void *workSpace,
 		size_t reserveSpaceSizeInBytes, void *reserveSpace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnForward,
-		OP_cudnnMultiHeadAttnForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnMultiHeadAttnForward, LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(currIdx),
 	PUT(ints, loWinIdx, cudnn_seq_steps(qDesc)),
 	PUT(ints, hiWinIdx, cudnn_seq_steps(qDesc)), PUT(device, devSeqLengthsQO),
@@ -1349,10 +1211,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle,
 		const void *weightSpace, size_t workSpaceSize, void *workSpace,
 		size_t reserveSpaceSize, void *reserveSpace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardData_v8,
-		OP_cudnnRNNBackwardData_v8, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNBackwardData_v8, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(device, devSeqLengths),
 	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, dy),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, dx),
@@ -1372,10 +1231,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle,
 		const void *y, size_t weightSpaceSize, void *dweightSpace, size_t workSpaceSize,
 		void *workSpace, size_t reserveSpaceSize, void *reserveSpace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeights_v8,
-		OP_cudnnRNNBackwardWeights_v8, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNBackwardWeights_v8, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(addGrad), PUT(device, devSeqLengths),
 	PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA), PUT(device, x),
 	PUT(descriptor, hDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
@@ -1397,10 +1253,7 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardData(cudnnHandle_t handle,
 		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
 		void *reserveSpace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardData,
-		OP_cudnnMultiHeadAttnBackwardData, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnMultiHeadAttnBackwardData, LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION),
 	PUT(ints, loWinIdx, cudnn_seq_steps(dqDesc)),
 	PUT(ints, hiWinIdx, cudnn_seq_steps(dqDesc)), PUT(device, devSeqLengthsDQDO),
@@ -1425,10 +1278,7 @@ STUB_EXPORT cudnnStatus_t cudnnMultiHeadAttnBackwardWeights(cudnnHandle_t handle
 		size_t workSpaceSizeInBytes, void *workSpace, size_t reserveSpaceSizeInBytes,
 		void *reserveSpace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnMultiHeadAttnBackwardWeights,
-		OP_cudnnMultiHeadAttnBackwardWeights, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnMultiHeadAttnBackwardWeights, LEARNED, handle);
 	PUT(descriptor, attnDesc, CUDNN_KIND_ATTENTION), PUT_INT(addGrad),
 	PUT(descriptor, qDesc, CUDNN_KIND_SEQ_DATA), PUT(device, queries),
 	PUT(descriptor, kDesc, CUDNN_KIND_SEQ_DATA), PUT(device, keys),
@@ -1489,10 +1339,7 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle,
 		cudnnCTCLossAlgo_t algo, cudnnCTCLossDescriptor_t ctcLossDesc, void *workspace,
 		size_t workSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnCTCLoss, OP_cudnnCTCLoss, LIBRARY_LEARNED,
-		handle);
+	BEGIN(cudnn, cudnnCTCLoss, LEARNED, handle);
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs),
 	PUT(ints, hostLabels, cudnn_label_count(probsDesc, hostLabelLengths)),
 	PUT(ints, hostLabelLengths, cudnn_batch(probsDesc)),
@@ -1511,10 +1358,7 @@ STUB_EXPORT cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo
 		const cudnnTensorDescriptor_t gradientsDesc, void *gradients,
 		size_t workSpaceSizeInBytes, void *workspace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnCTCLoss_v8, OP_cudnnCTCLoss_v8,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnCTCLoss_v8, LEARNED, handle);
 	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR), PUT(device, probs), PUT(device, labels),
 	PUT(device, labelLengths), PUT(device, inputLengths), PUT(device, costs),
@@ -1530,10 +1374,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle,
 		const int *labelLengths, const int *inputLengths, cudnnCTCLossAlgo_t algo,
 		cudnnCTCLossDescriptor_t ctcLossDesc, size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetCTCLossWorkspaceSize,
-		OP_cudnnGetCTCLossWorkspaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetCTCLossWorkspaceSize, CACHED, handle);
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR),
 	PUT(ints, labels, cudnn_label_count(probsDesc, labelLengths)),
@@ -1549,10 +1390,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t probsDesc,
 		const cudnnTensorDescriptor_t gradientsDesc, size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetCTCLossWorkspaceSize_v8,
-		OP_cudnnGetCTCLossWorkspaceSize_v8, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetCTCLossWorkspaceSize_v8, CACHED, handle);
 	PUT_INT(algo), PUT(descriptor, ctcLossDesc, CUDNN_KIND_CTC),
 	PUT(descriptor, probsDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, gradientsDesc, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes);
@@ -1616,10 +1454,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnGetConvolutionNdForwardOutputDim,
 #define LIKE_cudnnGetConvolutionForwardAlgorithmMaxCount(name) \
 	STUB_EXPORT cudnnStatus_t name(cudnnHandle_t handle, int *count) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cudnn, name, CACHED, handle); \
 		PUT_OUT(count); \
 		return library_send(&items); \
 	}
@@ -1632,10 +1467,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t h
 		const cudnnTensorDescriptor_t destDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionForwardAlgorithm_v7,
-		OP_cudnnGetConvolutionForwardAlgorithm_v7, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetConvolutionForwardAlgorithm_v7, CACHED, handle);
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
@@ -1651,10 +1483,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t han
 		const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionForwardAlgorithm,
-		OP_cudnnFindConvolutionForwardAlgorithm, LIBRARY_CALL, handle);
+	BEGIN(cudnn, cudnnFindConvolutionForwardAlgorithm, CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
@@ -1671,10 +1500,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t h
 		int *returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t *perfResults,
 		void *workSpace, size_t workSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionForwardAlgorithmEx,
-		OP_cudnnFindConvolutionForwardAlgorithmEx, LIBRARY_CALL, handle);
+	BEGIN(cudnn, cudnnFindConvolutionForwardAlgorithmEx, CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
@@ -1689,10 +1515,7 @@ STUB_EXPORT cudnnStatus_t cudnnIm2Col(cudnnHandle_t handle, const cudnnTensorDes
 		const void *x, const cudnnFilterDescriptor_t wDesc,
 		const cudnnConvolutionDescriptor_t convDesc, void *colBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnIm2Col, OP_cudnnIm2Col, LIBRARY_LEARNED,
-		handle);
+	BEGIN(cudnn, cudnnIm2Col, LEARNED, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT(device, colBuffer);
@@ -1705,10 +1528,7 @@ STUB_EXPORT cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle,
 		const void *filterData, void *reorderedFilterData, int reorderBias,
 		const void *biasData, void *reorderedBiasData)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnReorderFilterAndBias,
-		OP_cudnnReorderFilterAndBias, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnReorderFilterAndBias, LEARNED, handle);
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER), PUT_INT(reorderType),
 	PUT(device, filterData), PUT(device, reorderedFilterData), PUT_INT(reorderBias),
 	PUT(device, biasData), PUT(device, reorderedBiasData);
@@ -1722,10 +1542,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t 
 		const cudnnTensorDescriptor_t yDesc, cudnnConvolutionFwdAlgo_t algo,
 		size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionForwardWorkspaceSize,
-		OP_cudnnGetConvolutionForwardWorkspaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetConvolutionForwardWorkspaceSize, CACHED, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, yDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
@@ -1740,10 +1557,7 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const vo
 		void *workSpace, size_t workSpaceSizeInBytes, const void *beta,
 		const cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionForward,
-		OP_cudnnConvolutionForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnConvolutionForward, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
@@ -1764,10 +1578,7 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(cudnnHandle_t ha
 		const cudnnActivationDescriptor_t activationDesc,
 		const cudnnTensorDescriptor_t yDesc, void *y)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBiasActivationForward,
-		OP_cudnnConvolutionBiasActivationForward, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnConvolutionBiasActivationForward, LEARNED, handle);
 	PUT(scalar, alpha1, cudnn_scale_bytes(xDesc)),
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
@@ -1790,10 +1601,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_
 		const cudnnTensorDescriptor_t dxDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardDataAlgorithm,
-		OP_cudnnFindConvolutionBackwardDataAlgorithm, LIBRARY_CALL, handle);
+	BEGIN(cudnn, cudnnFindConvolutionBackwardDataAlgorithm, CALL, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(requestedAlgoCount),
@@ -1810,10 +1618,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandl
 		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults,
 		void *workSpace, size_t workSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardDataAlgorithmEx,
-		OP_cudnnFindConvolutionBackwardDataAlgorithmEx, LIBRARY_CALL, handle);
+	BEGIN(cudnn, cudnnFindConvolutionBackwardDataAlgorithmEx, CALL, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(device, w),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
@@ -1832,10 +1637,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandl
 		const cudnnTensorDescriptor_t gradDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdDataAlgoPerf_t *perfResults)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardDataAlgorithm_v7,
-		OP_cudnnGetConvolutionBackwardDataAlgorithm_v7, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetConvolutionBackwardDataAlgorithm_v7, CACHED, handle);
 	PUT(descriptor, filterDesc, CUDNN_KIND_FILTER),
 	PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
@@ -1851,10 +1653,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHand
 		const cudnnTensorDescriptor_t dxDesc, cudnnConvolutionBwdDataAlgo_t algo,
 		size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardDataWorkspaceSize,
-		OP_cudnnGetConvolutionBackwardDataWorkspaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetConvolutionBackwardDataWorkspaceSize, CACHED, handle);
 	PUT(descriptor, wDesc, CUDNN_KIND_FILTER), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, dxDesc, CUDNN_KIND_TENSOR), PUT_INT(algo), PUT_OUT(sizeInBytes);
@@ -1869,10 +1668,7 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, con
 		void *workSpace, size_t workSpaceSizeInBytes, const void *beta,
 		const cudnnTensorDescriptor_t dxDesc, void *dx)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardData,
-		OP_cudnnConvolutionBackwardData, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnConvolutionBackwardData, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(wDesc)), PUT(descriptor, wDesc, CUDNN_KIND_FILTER),
 	PUT(device, w), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
@@ -1894,10 +1690,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandl
 		const cudnnFilterDescriptor_t dwDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardFilterAlgorithm,
-		OP_cudnnFindConvolutionBackwardFilterAlgorithm, LIBRARY_CALL, handle);
+	BEGIN(cudnn, cudnnFindConvolutionBackwardFilterAlgorithm, CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, dwDesc, CUDNN_KIND_FILTER), PUT_INT(requestedAlgoCount),
@@ -1914,10 +1707,7 @@ STUB_EXPORT cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHan
 		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults,
 		void *workSpace, size_t workSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFindConvolutionBackwardFilterAlgorithmEx,
-		OP_cudnnFindConvolutionBackwardFilterAlgorithmEx, LIBRARY_CALL, handle);
+	BEGIN(cudnn, cudnnFindConvolutionBackwardFilterAlgorithmEx, CALL, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
@@ -1935,10 +1725,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHan
 		const cudnnFilterDescriptor_t gradDesc, const int requestedAlgoCount,
 		int *returnedAlgoCount, cudnnConvolutionBwdFilterAlgoPerf_t *perfResults)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardFilterAlgorithm_v7,
-		OP_cudnnGetConvolutionBackwardFilterAlgorithm_v7, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetConvolutionBackwardFilterAlgorithm_v7, CACHED, handle);
 	PUT(descriptor, srcDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, diffDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
@@ -1954,10 +1741,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHa
 		const cudnnFilterDescriptor_t gradDesc, cudnnConvolutionBwdFilterAlgo_t algo,
 		size_t *sizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetConvolutionBackwardFilterWorkspaceSize,
-		OP_cudnnGetConvolutionBackwardFilterWorkspaceSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetConvolutionBackwardFilterWorkspaceSize, CACHED, handle);
 	PUT(descriptor, xDesc, CUDNN_KIND_TENSOR), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION),
 	PUT(descriptor, gradDesc, CUDNN_KIND_FILTER), PUT_INT(algo), PUT_OUT(sizeInBytes);
@@ -1973,10 +1757,7 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle,
 		size_t workSpaceSizeInBytes, const void *beta,
 		const cudnnFilterDescriptor_t dwDesc, void *dw)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardFilter,
-		OP_cudnnConvolutionBackwardFilter, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnConvolutionBackwardFilter, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(xDesc)), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT(device, x), PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(descriptor, convDesc, CUDNN_KIND_CONVOLUTION), PUT_INT(algo),
@@ -1991,10 +1772,7 @@ STUB_EXPORT cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, con
 		const cudnnTensorDescriptor_t dyDesc, const void *dy, const void *beta,
 		const cudnnTensorDescriptor_t dbDesc, void *db)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnConvolutionBackwardBias,
-		OP_cudnnConvolutionBackwardBias, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnConvolutionBackwardBias, LEARNED, handle);
 	PUT(scalar, alpha, cudnn_scale_bytes(dyDesc)),
 	PUT(descriptor, dyDesc, CUDNN_KIND_TENSOR), PUT(device, dy),
 	PUT(scalar, beta, cudnn_scale_bytes(dyDesc)),
@@ -2052,10 +1830,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSubquadraticOpsVersionCheck, cudnn_versions
 			int kernelSize, cudnnDataType_t dataType, \
 			cudnnCausalConv1dActivation_t activation) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_LEARNED, \
-				cudnn_own()); \
+		BEGIN(cudnn, name, LEARNED, cudnn_own()); \
 		PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, bias), \
 				PUT(device, y), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), \
 				PUT_INT(kernelSize), PUT_INT(dataType), PUT_INT(activation); \
@@ -2067,10 +1842,7 @@ LIKE_cudnnCausalConv1dForward(cudnnCausalConv1dForward)
 #define LIKE_cudnnCausalConv1dBackward(name) \
 	STUB_EXPORT PROTOTYPE_cudnnCausalConv1dBackward(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_LEARNED, \
-				cudnn_own()); \
+		BEGIN(cudnn, name, LEARNED, cudnn_own()); \
 		PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, bias), \
 				PUT(device, dy), PUT(device, dx), PUT(device, dweight), \
 				PUT(device, dbias), PUT_INT(batch), PUT_INT(dim), \
@@ -2088,10 +1860,7 @@ STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dForward(cudaStream_t stream, const
 		void *y, void *yGated, int batch, int dim, int seqLen, int kernelSizeProj,
 		int kernelSizeMixer, cudnnDataType_t dataType)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dForward,
-		OP_cudnnB2BCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
+	BEGIN(cudnn, cudnnB2BCausalConv1dForward, LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
 	PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y), PUT(device, yGated),
 	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSizeProj),
@@ -2107,10 +1876,7 @@ STUB_EXPORT cudnnStatus_t cudnnB2BCausalConv1dBackward(cudaStream_t stream, cons
 		int kernelSizeProj, int kernelSizeMixer, cudnnDataType_t dataType,
 		cudnnDataType_t dwDataType)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnB2BCausalConv1dBackward,
-		OP_cudnnB2BCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
+	BEGIN(cudnn, cudnnB2BCausalConv1dBackward, LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weightsProj),
 	PUT(device, weightsMixer), PUT(device, skipBias), PUT(device, y), PUT(device, dy),
 	PUT(device, dx), PUT(device, dweightsProj), PUT(device, dweightsMixer),
@@ -2125,10 +1891,7 @@ STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dForward(cudaStream_t stream, const
 		const void *weight, void *y, int batch, int dim, int seqLen, int kernelSize,
 		cudnnDataType_t dataType)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dForward,
-		OP_cudnnFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
+	BEGIN(cudnn, cudnnFFTCausalConv1dForward, LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
 	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType);
 	return library_send(&items);
@@ -2139,10 +1902,7 @@ STUB_EXPORT cudnnStatus_t cudnnFFTCausalConv1dBackward(cudaStream_t stream, cons
 		const void *weight, const void *dy, void *dx, void *dweight, int batch, int dim,
 		int seqLen, int kernelSize, cudnnDataType_t dataType)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnFFTCausalConv1dBackward,
-		OP_cudnnFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
+	BEGIN(cudnn, cudnnFFTCausalConv1dBackward, LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, dy),
 	PUT(device, dx), PUT(device, dweight), PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen),
 	PUT_INT(kernelSize), PUT_INT(dataType);
@@ -2154,10 +1914,7 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dGetBufferSizes(int batch, int 
 		int kernelSize, cudnnDataType_t dataType, size_t *workspaceSizeInBytes,
 		size_t *reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dGetBufferSizes,
-		OP_cudnnLongFFTCausalConv1dGetBufferSizes, LIBRARY_CACHED, cudnn_own());
+	BEGIN(cudnn, cudnnLongFFTCausalConv1dGetBufferSizes, CACHED, cudnn_own());
 	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
 	PUT_OUT(workspaceSizeInBytes), PUT_OUT(reserveSpaceSizeInBytes);
 	return library_send(&items);
@@ -2169,10 +1926,7 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dForward(cudaStream_t stream, c
 		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
 		void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dForward,
-		OP_cudnnLongFFTCausalConv1dForward, LIBRARY_LEARNED, cudnn_own());
+	BEGIN(cudnn, cudnnLongFFTCausalConv1dForward, LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, x), PUT(device, weight), PUT(device, y),
 	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
 	PUT(device, workspace), PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
@@ -2186,10 +1940,7 @@ STUB_EXPORT cudnnStatus_t cudnnLongFFTCausalConv1dBackward(cudaStream_t stream, 
 		cudnnDataType_t dataType, void *workspace, size_t workspaceSizeInBytes,
 		void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnLongFFTCausalConv1dBackward,
-		OP_cudnnLongFFTCausalConv1dBackward, LIBRARY_LEARNED, cudnn_own());
+	BEGIN(cudnn, cudnnLongFFTCausalConv1dBackward, LEARNED, cudnn_own());
 	PUT(stream, stream), PUT(device, dy), PUT(device, dx), PUT(device, dweight),
 	PUT_INT(batch), PUT_INT(dim), PUT_INT(seqLen), PUT_INT(kernelSize), PUT_INT(dataType),
 	PUT(device, workspace), PUT_LONG(workspaceSizeInBytes), PUT(device, reserveSpace),
@@ -2288,10 +2039,7 @@ STUB_TOLD(cudnn, cudnnStatus_t, cudnnSetPersistentRNNPlan, hand_cudnnSetPersiste
 			const cudnnRNNDescriptor_t rnnDesc, const int seqLength, \
 			const cudnnTensorDescriptor_t *xDesc, size_t *sizeInBytes) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cudnn_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cudnn, name, CACHED, handle); \
 		PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength), PUT(each, xDesc, \
 				seqLength, CUDNN_KIND_TENSOR), PUT_OUT(sizeInBytes); \
 		return library_send(&items); \
@@ -2304,10 +2052,7 @@ STUB_EXPORT cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle,
 		const cudnnRNNDescriptor_t rnnDesc, const cudnnTensorDescriptor_t xDesc,
 		size_t *sizeInBytes, cudnnDataType_t dataType)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnGetRNNParamsSize,
-		OP_cudnnGetRNNParamsSize, LIBRARY_CACHED, handle);
+	BEGIN(cudnn, cudnnGetRNNParamsSize, CACHED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_TENSOR),
 	PUT_OUT(sizeInBytes), PUT_INT(dataType);
 	return library_send(&items);
@@ -2337,10 +2082,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInference(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace,
 		size_t workSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardInference,
-		OP_cudnnRNNForwardInference, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNForwardInference, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
@@ -2374,10 +2116,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardInferenceEx(cudnnHandle_t handle,
 		const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace,
 		size_t workSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardInferenceEx,
-		OP_cudnnRNNForwardInferenceEx, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNForwardInferenceEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
@@ -2427,10 +2166,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTraining(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t cyDesc, void *cy, void *workSpace,
 		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardTraining,
-		OP_cudnnRNNForwardTraining, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNForwardTraining, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
@@ -2459,10 +2195,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardData(cudnnHandle_t handle,
 		const cudnnTensorDescriptor_t dcxDesc, void *dcx, void *workSpace,
 		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardData, OP_cudnnRNNBackwardData,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNBackwardData, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, yDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, y),
 	PUT(each, dyDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, dy),
@@ -2488,10 +2221,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle,
 		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
 		const void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeights,
-		OP_cudnnRNNBackwardWeights, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNBackwardWeights, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT_INT(seqLength),
 	PUT(each, xDesc, seqLength, CUDNN_KIND_TENSOR), PUT(device, x),
 	PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
@@ -2516,10 +2246,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNForwardTrainingEx(cudnnHandle_t handle,
 		const cudnnRNNDataDescriptor_t qDesc, void *queries, void *workSpace,
 		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNForwardTrainingEx,
-		OP_cudnnRNNForwardTrainingEx, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNForwardTrainingEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(descriptor, cxDesc, CUDNN_KIND_TENSOR), PUT(device, cx),
@@ -2552,10 +2279,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardDataEx(cudnnHandle_t handle,
 		const cudnnRNNDataDescriptor_t dkDesc, void *dkeys, void *workSpace,
 		size_t workSpaceSizeInBytes, void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardDataEx,
-		OP_cudnnRNNBackwardDataEx, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNBackwardDataEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, y), PUT(descriptor, dyDesc, CUDNN_KIND_RNN_DATA), PUT(device, dy),
 	PUT(descriptor, dcDesc, CUDNN_KIND_RNN_DATA), PUT(device, dcAttn),
@@ -2581,10 +2305,7 @@ STUB_EXPORT cudnnStatus_t cudnnRNNBackwardWeightsEx(cudnnHandle_t handle,
 		size_t workSpaceSizeInBytes, const cudnnFilterDescriptor_t dwDesc, void *dw,
 		void *reserveSpace, size_t reserveSpaceSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cudnn_front, CALL_cudnnRNNBackwardWeightsEx,
-		OP_cudnnRNNBackwardWeightsEx, LIBRARY_LEARNED, handle);
+	BEGIN(cudnn, cudnnRNNBackwardWeightsEx, LEARNED, handle);
 	PUT(descriptor, rnnDesc, CUDNN_KIND_RNN), PUT(descriptor, xDesc, CUDNN_KIND_RNN_DATA),
 	PUT(device, x), PUT(descriptor, hxDesc, CUDNN_KIND_TENSOR), PUT(device, hx),
 	PUT(descriptor, yDesc, CUDNN_KIND_RNN_DATA), PUT(device, y), PUT(device, workSpace),

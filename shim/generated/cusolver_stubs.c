@@ -227,10 +227,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosCreate(cusolverDnIRSInfos_t *info
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetNiters(cusolverDnIRSInfos_t infos,
 		cusolver_int_t *niters)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetNiters,
-		OP_cusolverDnIRSInfosGetNiters, LIBRARY_CALL, infos);
+	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosGetNiters, CALL, infos);
 	PUT_OUT(niters);
 	return library_send(&items);
 }
@@ -239,10 +236,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetNiters(cusolverDnIRSInfos_t in
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetOuterNiters(cusolverDnIRSInfos_t infos,
 		cusolver_int_t *outer_niters)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetOuterNiters,
-		OP_cusolverDnIRSInfosGetOuterNiters, LIBRARY_CALL, infos);
+	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosGetOuterNiters, CALL, infos);
 	PUT_OUT(outer_niters);
 	return library_send(&items);
 }
@@ -250,10 +244,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetOuterNiters(cusolverDnIRSInfos
 /* call 3060 */
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosRequestResidual(cusolverDnIRSInfos_t infos)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosRequestResidual,
-		OP_cusolverDnIRSInfosRequestResidual, LIBRARY_CALL, infos);
+	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosRequestResidual, CALL, infos);
 	return library_send(&items);
 }
 
@@ -261,10 +252,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosRequestResidual(cusolverDnIRSInfo
 STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t infos,
 		cusolver_int_t *maxiters)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverDnIRSInfos_front, CALL_cusolverDnIRSInfosGetMaxIters,
-		OP_cusolverDnIRSInfosGetMaxIters, LIBRARY_CALL, infos);
+	BEGIN(cusolverDnIRSInfos, cusolverDnIRSInfosGetMaxIters, CALL, infos);
 	PUT_OUT(maxiters);
 	return library_send(&items);
 }
@@ -273,10 +261,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSInfosGetMaxIters(cusolverDnIRSInfos_t 
 #define LIKE_cusolverDnZZgesv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgesv(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
-				handle); \
+		BEGIN(cusolver, name, CALL, handle); \
 		PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dipiv), \
 				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
 				PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), \
@@ -306,10 +291,7 @@ LIKE_cusolverDnZZgesv(cusolverDnSXgesv, float)
 #define LIKE_cusolverDnZZgesv_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgesv_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dipiv), \
 				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
 				PUT_INT(lddx), PUT(device, dWorkspace), PUT_OUT(lwork_bytes); \
@@ -338,10 +320,7 @@ LIKE_cusolverDnZZgesv_bufferSize(cusolverDnSXgesv_bufferSize, float)
 #define LIKE_cusolverDnZZgels(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgels(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
-				handle); \
+		BEGIN(cusolver, name, CALL, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), \
 				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
 				PUT_INT(lddx), PUT(device, dWorkspace), PUT_LONG(lwork_bytes), \
@@ -371,10 +350,7 @@ LIKE_cusolverDnZZgels(cusolverDnSXgels, float)
 #define LIKE_cusolverDnZZgels_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnZZgels_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), \
 				PUT(device, dB), PUT_INT(lddb), PUT(device, dX), \
 				PUT_INT(lddx), PUT(device, dWorkspace), PUT_OUT(lwork_bytes); \
@@ -406,10 +382,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv(cusolverDnHandle_t handle,
 		cusolver_int_t lddb, void *dX, cusolver_int_t lddx, void *dWorkspace,
 		size_t lwork_bytes, cusolver_int_t *niters, cusolver_int_t *d_info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv, OP_cusolverDnIRSXgesv,
-		LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnIRSXgesv, CALL, handle);
 	PUT(descriptor, gesv_irs_params, CUSOLVER_ITEM_REFINEMENT),
 	PUT(descriptor, gesv_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(n), PUT_INT(nrhs),
 	PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb), PUT(device, dX),
@@ -423,10 +396,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgesv_bufferSize(cusolverDnHandle_t ha
 		cusolverDnIRSParams_t params, cusolver_int_t n, cusolver_int_t nrhs,
 		size_t *lwork_bytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgesv_bufferSize,
-		OP_cusolverDnIRSXgesv_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnIRSXgesv_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(n), PUT_INT(nrhs),
 	PUT_OUT(lwork_bytes);
 	return library_send(&items);
@@ -440,10 +410,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels(cusolverDnHandle_t handle,
 		cusolver_int_t lddx, void *dWorkspace, size_t lwork_bytes,
 		cusolver_int_t *niters, cusolver_int_t *d_info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels, OP_cusolverDnIRSXgels,
-		LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnIRSXgels, CALL, handle);
 	PUT(descriptor, gels_irs_params, CUSOLVER_ITEM_REFINEMENT),
 	PUT(descriptor, gels_irs_infos, CUSOLVER_ITEM_INFOS), PUT_INT(m), PUT_INT(n),
 	PUT_INT(nrhs), PUT(device, dA), PUT_INT(ldda), PUT(device, dB), PUT_INT(lddb),
@@ -457,10 +424,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t ha
 		cusolverDnIRSParams_t params, cusolver_int_t m, cusolver_int_t n,
 		cusolver_int_t nrhs, size_t *lwork_bytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnIRSXgels_bufferSize,
-		OP_cusolverDnIRSXgels_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnIRSXgels_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_REFINEMENT), PUT_INT(m), PUT_INT(n),
 	PUT_INT(nrhs), PUT_OUT(lwork_bytes);
 	return library_send(&items);
@@ -470,10 +434,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnIRSXgels_bufferSize(cusolverDnHandle_t ha
 #define LIKE_cusolverDnSpotrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrf_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
@@ -486,10 +447,7 @@ LIKE_cusolverDnSpotrf_bufferSize(cusolverDnZpotrf_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSpotrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrf(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, \
 				Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
@@ -503,10 +461,7 @@ LIKE_cusolverDnSpotrf(cusolverDnZpotrf, cuDoubleComplex)
 #define LIKE_cusolverDnSpotrs(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrs(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
 				PUT(device, B), PUT_INT(ldb), PUT(device, devInfo); \
 		return library_send(&items); \
@@ -520,10 +475,7 @@ LIKE_cusolverDnSpotrs(cusolverDnZpotrs, cuDoubleComplex)
 #define LIKE_cusolverDnSpotrfBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrfBatched(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, Aarray), PUT_INT(lda), PUT(device, \
 				infoArray), PUT_INT(batchSize); \
 		return library_send(&items); \
@@ -537,10 +489,7 @@ LIKE_cusolverDnSpotrfBatched(cusolverDnZpotrfBatched, cuDoubleComplex)
 #define LIKE_cusolverDnSpotrsBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotrsBatched(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
 				PUT(device, B), PUT_INT(ldb), PUT(device, d_info), \
 				PUT_INT(batchSize); \
@@ -555,10 +504,7 @@ LIKE_cusolverDnSpotrsBatched(cusolverDnZpotrsBatched, cuDoubleComplex)
 #define LIKE_cusolverDnSpotri_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotri_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
@@ -571,10 +517,7 @@ LIKE_cusolverDnSpotri_bufferSize(cusolverDnZpotri_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSpotri(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSpotri(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, work), \
 				PUT_INT(lwork), PUT(device, devInfo); \
 		return library_send(&items); \
@@ -590,10 +533,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri_bufferSize(cusolverDnHandle_t hand
 		void *A, int64_t lda, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXtrtri_bufferSize,
-		OP_cusolverDnXtrtri_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXtrtri_bufferSize, CACHED, handle);
 	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
 	PUT_LONG(lda), PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
 	return library_send(&items);
@@ -605,10 +545,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXtrtri(cusolverDnHandle_t handle, cublasF
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *devInfo)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXtrtri, OP_cusolverDnXtrtri,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXtrtri, LEARNED, handle);
 	PUT_INT(uplo), PUT_INT(diag), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A),
 	PUT_LONG(lda), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
 	(void)bufferOnHost, PUT_LONG(workspaceInBytesOnHost), PUT(device, devInfo);
@@ -627,10 +564,7 @@ LIKE_cusolverDnSpotri(cusolverDnZlauum, cuDoubleComplex)
 #define LIKE_cusolverDnSgetrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgetrf_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
@@ -643,10 +577,7 @@ LIKE_cusolverDnSgetrf_bufferSize(cusolverDnZgetrf_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSgetrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgetrf(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, Workspace), \
 				PUT(device, devIpiv), PUT(device, devInfo); \
 		return library_send(&items); \
@@ -660,10 +591,7 @@ LIKE_cusolverDnSgetrf(cusolverDnZgetrf, cuDoubleComplex)
 #define LIKE_cusolverDnSlaswp(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSlaswp(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_INT(k1), PUT_INT(k2), \
 				PUT(device, devIpiv), PUT_INT(incx); \
 		return library_send(&items); \
@@ -677,10 +605,7 @@ LIKE_cusolverDnSlaswp(cusolverDnZlaswp, cuDoubleComplex)
 #define LIKE_cusolverDnSgetrs(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgetrs(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(trans), PUT_INT(n), PUT_INT(nrhs), PUT(device, A), PUT_INT(lda), \
 				PUT(device, devIpiv), PUT(device, B), PUT_INT(ldb), \
 				PUT(device, devInfo); \
@@ -695,10 +620,7 @@ LIKE_cusolverDnSgetrs(cusolverDnZgetrs, cuDoubleComplex)
 #define LIKE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgeqrf_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
@@ -711,10 +633,7 @@ LIKE_cusolverDnSgeqrf_bufferSize(cusolverDnZgeqrf_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSgeqrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgeqrf(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, TAU), \
 				PUT(device, Workspace), PUT_INT(Lwork), PUT(device, devInfo); \
 		return library_send(&items); \
@@ -728,10 +647,7 @@ LIKE_cusolverDnSgeqrf(cusolverDnZgeqrf, cuDoubleComplex)
 #define LIKE_cusolverDnSorgqr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgqr_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
 				tau), PUT_OUT(lwork); \
 		return library_send(&items); \
@@ -745,10 +661,7 @@ LIKE_cusolverDnSorgqr_bufferSize(cusolverDnZungqr_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSorgqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgqr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), PUT_INT(lda), PUT(device, \
 				tau), PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
@@ -762,10 +675,7 @@ LIKE_cusolverDnSorgqr(cusolverDnZungqr, cuDoubleComplex)
 #define LIKE_cusolverDnSormqr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormqr_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(side), PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, \
 				A), PUT_INT(lda), PUT(device, tau), PUT(device, C), \
 				PUT_INT(ldc), PUT_OUT(lwork); \
@@ -780,10 +690,7 @@ LIKE_cusolverDnSormqr_bufferSize(cusolverDnZunmqr_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSormqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormqr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(side), PUT_INT(trans), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, \
 				A), PUT_INT(lda), PUT(device, tau), PUT(device, C), \
 				PUT_INT(ldc), PUT(device, work), PUT_INT(lwork), PUT(device, \
@@ -799,10 +706,7 @@ LIKE_cusolverDnSormqr(cusolverDnZunmqr, cuDoubleComplex)
 #define LIKE_cusolverDnSsytrf_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrf_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
@@ -815,10 +719,7 @@ LIKE_cusolverDnSsytrf_bufferSize(cusolverDnZsytrf_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSsytrf(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrf(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
@@ -833,10 +734,7 @@ LIKE_cusolverDnSsytrf(cusolverDnZsytrf, cuDoubleComplex)
 #define LIKE_cusolverDnXsytrf_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnXsytrf_bufferSize(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), \
 				PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, \
 				ipiv), PUT_INT(computeType), \
@@ -850,10 +748,7 @@ LIKE_cusolverDnXsytrf_bufferSize(cusolverDnXsytrf_bufferSize)
 #define LIKE_cusolverDnXsytrf(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnXsytrf(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n), \
 				PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, \
 				ipiv), PUT_INT(computeType), PUT(device, bufferOnDevice), \
@@ -873,10 +768,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t hand
 		void *B, int64_t ldb, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrs_bufferSize,
-		OP_cusolverDnXsytrs_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXsytrs_bufferSize, CACHED, handle);
 	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
 	PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
 	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
@@ -890,10 +782,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t handle, cublasF
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsytrs, OP_cusolverDnXsytrs,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXsytrs, LEARNED, handle);
 	PUT_INT(uplo), PUT_LONG(n), PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A),
 	PUT_LONG(lda), PUT(device, ipiv), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
@@ -909,10 +798,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs_bufferSize(cusolverDnHandle_t hand
 		cudaDataType dataTypeB, void *B, int64_t ldb, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrs_bufferSize,
-		OP_cusolverDnXhetrs_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXhetrs_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_OUT(workspaceInBytesOnDevice),
@@ -928,10 +814,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXhetrs, OP_cusolverDnXhetrs,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXhetrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, bufferOnDevice),
@@ -945,10 +828,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXhetrs(cusolverDnHandle_t handle,
 #define LIKE_cusolverDnSsytri_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytri_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
 				PUT_OUT(lwork); \
 		return library_send(&items); \
@@ -962,10 +842,7 @@ LIKE_cusolverDnSsytri_bufferSize(cusolverDnZsytri_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSsytri(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytri(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, ipiv), \
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
@@ -979,10 +856,7 @@ LIKE_cusolverDnSsytri(cusolverDnZsytri, cuDoubleComplex)
 #define LIKE_cusolverDnSgebrd_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgebrd_bufferSize(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_OUT(Lwork); \
 		return library_send(&items); \
 	}
@@ -995,10 +869,7 @@ LIKE_cusolverDnSgebrd_bufferSize(cusolverDnZgebrd_bufferSize)
 #define LIKE_cusolverDnSgebrd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgebrd(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, D), \
 				PUT(device, E), PUT(device, TAUQ), PUT(device, TAUP), \
 				PUT(device, Work), PUT_INT(Lwork), PUT(device, devInfo); \
@@ -1013,10 +884,7 @@ LIKE_cusolverDnSgebrd(cusolverDnZgebrd, cuDoubleComplex, double)
 #define LIKE_cusolverDnSorgbr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgbr_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(side), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), \
 				PUT_INT(lda), PUT(device, tau), PUT_OUT(lwork); \
 		return library_send(&items); \
@@ -1030,10 +898,7 @@ LIKE_cusolverDnSorgbr_bufferSize(cusolverDnZungbr_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSorgbr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgbr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(side), PUT_INT(m), PUT_INT(n), PUT_INT(k), PUT(device, A), \
 				PUT_INT(lda), PUT(device, tau), PUT(device, work), \
 				PUT_INT(lwork), PUT(device, info); \
@@ -1048,10 +913,7 @@ LIKE_cusolverDnSorgbr(cusolverDnZungbr, cuDoubleComplex)
 #define LIKE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrd_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, d), \
 				PUT(device, e), PUT(device, tau), PUT_OUT(lwork); \
 		return library_send(&items); \
@@ -1065,10 +927,7 @@ LIKE_cusolverDnSsytrd_bufferSize(cusolverDnZhetrd_bufferSize, cuDoubleComplex, d
 #define LIKE_cusolverDnSsytrd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsytrd(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, d), \
 				PUT(device, e), PUT(device, tau), PUT(device, work), \
 				PUT_INT(lwork), PUT(device, info); \
@@ -1083,10 +942,7 @@ LIKE_cusolverDnSsytrd(cusolverDnZhetrd, cuDoubleComplex, double)
 #define LIKE_cusolverDnSorgtr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgtr_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
 				PUT_OUT(lwork); \
 		return library_send(&items); \
@@ -1100,10 +956,7 @@ LIKE_cusolverDnSorgtr_bufferSize(cusolverDnZungtr_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSorgtr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSorgtr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(device, tau), \
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
 		return library_send(&items); \
@@ -1117,10 +970,7 @@ LIKE_cusolverDnSorgtr(cusolverDnZungtr, cuDoubleComplex)
 #define LIKE_cusolverDnSormtr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormtr_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(side), PUT_INT(uplo), PUT_INT(trans), PUT_INT(m), PUT_INT(n), \
 				PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT(device, \
 				C), PUT_INT(ldc), PUT_OUT(lwork); \
@@ -1135,10 +985,7 @@ LIKE_cusolverDnSormtr_bufferSize(cusolverDnZunmtr_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSormtr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSormtr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(side), PUT_INT(uplo), PUT_INT(trans), PUT_INT(m), PUT_INT(n), \
 				PUT(device, A), PUT_INT(lda), PUT(device, tau), PUT(device, \
 				C), PUT_INT(ldc), PUT(device, work), PUT_INT(lwork), \
@@ -1154,10 +1001,7 @@ LIKE_cusolverDnSormtr(cusolverDnZunmtr, cuDoubleComplex)
 #define LIKE_cusolverDnSgesvd_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvd_bufferSize(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_OUT(lwork); \
 		return library_send(&items); \
 	}
@@ -1170,10 +1014,7 @@ LIKE_cusolverDnSgesvd_bufferSize(cusolverDnZgesvd_bufferSize)
 #define LIKE_cusolverDnSgesvd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvd(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(jobu), PUT_INT(jobvt), PUT_INT(m), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
 				PUT(device, VT), PUT_INT(ldvt), PUT(device, work), \
@@ -1189,10 +1030,7 @@ LIKE_cusolverDnSgesvd(cusolverDnZgesvd, cuDoubleComplex, double)
 #define LIKE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevd_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, W), PUT_OUT(lwork); \
 		return library_send(&items); \
@@ -1206,10 +1044,7 @@ LIKE_cusolverDnSsyevd_bufferSize(cusolverDnZheevd_bufferSize, cuDoubleComplex, d
 #define LIKE_cusolverDnSsyevd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevd(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
 				info); \
@@ -1227,10 +1062,7 @@ LIKE_cusolverDnSsyevd(cusolverDnZheevd, cuDoubleComplex, double)
 			int lda, float vl, float vu, int il, int iu, int *meig, \
 			const float *W, int *lwork) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(float, vl), PUT(float, vu), PUT_INT(il), \
 				PUT_INT(iu), PUT_OUT_MAYBE(meig), PUT(device, W), \
@@ -1243,10 +1075,7 @@ LIKE_cusolverDnSsyevdx_bufferSize(cusolverDnSsyevdx_bufferSize, float)
 #define LIKE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsyevdx_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(double, vl), PUT(double, vu), PUT_INT(il), \
 				PUT_INT(iu), PUT_OUT_MAYBE(meig), PUT(device, W), \
@@ -1261,10 +1090,7 @@ LIKE_cusolverDnDsyevdx_bufferSize(cusolverDnZheevdx_bufferSize, cuDoubleComplex)
 #define LIKE_cusolverDnSsyevdx(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevdx(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
-				handle); \
+		BEGIN(cusolver, name, CALL, handle); \
 		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(float, vl), PUT(float, vu), PUT_INT(il), \
 				PUT_INT(iu), PUT_OUT(meig), PUT(device, W), PUT(device, work), \
@@ -1277,10 +1103,7 @@ LIKE_cusolverDnSsyevdx(cusolverDnSsyevdx, float)
 #define LIKE_cusolverDnDsyevdx(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsyevdx(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
-				handle); \
+		BEGIN(cusolver, name, CALL, handle); \
 		PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(double, vl), PUT(double, vu), PUT_INT(il), \
 				PUT_INT(iu), PUT_OUT(meig), PUT(device, W), PUT(device, work), \
@@ -1295,10 +1118,7 @@ LIKE_cusolverDnDsyevdx(cusolverDnZheevdx, cuDoubleComplex)
 #define LIKE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvdx_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
 				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
 				PUT(float, vl), PUT(float, vu), PUT_INT(il), PUT_INT(iu), \
@@ -1311,10 +1131,7 @@ LIKE_cusolverDnSsygvdx_bufferSize(cusolverDnSsygvdx_bufferSize, float)
 #define LIKE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsygvdx_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
 				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
 				PUT(double, vl), PUT(double, vu), PUT_INT(il), PUT_INT(iu), \
@@ -1333,10 +1150,7 @@ LIKE_cusolverDnDsygvdx_bufferSize(cusolverDnZhegvdx_bufferSize, cuDoubleComplex)
 			float vl, float vu, int il, int iu, int *meig, float *W, TYPE *work, \
 			int lwork, int *info) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
-				handle); \
+		BEGIN(cusolver, name, CALL, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
 				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
 				PUT(float, vl), PUT(float, vu), PUT_INT(il), PUT_INT(iu), \
@@ -1350,10 +1164,7 @@ LIKE_cusolverDnSsygvdx(cusolverDnSsygvdx, float)
 #define LIKE_cusolverDnDsygvdx(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverDnDsygvdx(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CALL, \
-				handle); \
+		BEGIN(cusolver, name, CALL, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(range), PUT_INT(uplo), PUT_INT(n), \
 				PUT(device, A), PUT_INT(lda), PUT(device, B), PUT_INT(ldb), \
 				PUT(double, vl), PUT(double, vu), PUT_INT(il), PUT_INT(iu), \
@@ -1369,10 +1180,7 @@ LIKE_cusolverDnDsygvdx(cusolverDnZhegvdx, cuDoubleComplex)
 #define LIKE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvd_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
 				PUT_OUT(lwork); \
@@ -1387,10 +1195,7 @@ LIKE_cusolverDnSsygvd_bufferSize(cusolverDnZhegvd_bufferSize, cuDoubleComplex, d
 #define LIKE_cusolverDnSsygvd(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvd(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
 				PUT(device, work), PUT_INT(lwork), PUT(device, info); \
@@ -1410,10 +1215,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd_bufferSize(cusolverDnHandle_t hand
 		cudaDataType dataTypeW, const void *d_W, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvd_bufferSize,
-		OP_cusolverDnXsygvd_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXsygvd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
 	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
@@ -1431,10 +1233,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvd(cusolverDnHandle_t handle,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *d_info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvd, OP_cusolverDnXsygvd,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXsygvd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
 	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb), PUT_INT(dataTypeW),
@@ -1453,10 +1252,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched_bufferSize(cusolverDn
 		int64_t strideW, cudaDataType computeType, int64_t batchSize,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvStridedBatched_bufferSize,
-		OP_cusolverDnXsygvStridedBatched_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXsygvStridedBatched_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_LONG(strideB),
@@ -1474,10 +1270,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvStridedBatched(cusolverDnHandle_t ha
 		int64_t batchSize, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
 		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvStridedBatched,
-		OP_cusolverDnXsygvStridedBatched, LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXsygvStridedBatched, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_LONG(strideA), PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT_LONG(strideB),
@@ -1496,10 +1289,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx_bufferSize(cusolverDnHandle_t han
 		const void *d_W, cudaDataType computeType, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvdx_bufferSize,
-		OP_cusolverDnXsygvdx_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXsygvdx_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A), PUT_LONG(lda),
 	PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
@@ -1520,10 +1310,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsygvdx(cusolverDnHandle_t handle,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *d_info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsygvdx, OP_cusolverDnXsygvdx,
-		LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnXsygvdx, CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(itype), PUT_INT(jobz),
 	PUT_INT(range), PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, d_A),
 	PUT_LONG(lda), PUT_INT(dataTypeB), PUT(device, d_B), PUT_LONG(ldb),
@@ -1550,10 +1337,7 @@ STUB(library, cusolverStatus_t, cusolverDnXsyevjSetSortEig, hand_cusolverDnXsyev
 STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetResidual(cusolverDnHandle_t handle,
 		syevjInfo_t info, double *residual)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevjGetResidual,
-		OP_cusolverDnXsyevjGetResidual, LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnXsyevjGetResidual, CALL, handle);
 	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(residual);
 	return library_send(&items);
 }
@@ -1562,10 +1346,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetResidual(cusolverDnHandle_t hand
 STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle,
 		syevjInfo_t info, int *executed_sweeps)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevjGetSweeps,
-		OP_cusolverDnXsyevjGetSweeps, LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnXsyevjGetSweeps, CALL, handle);
 	PUT(descriptor, info, CUSOLVER_ITEM_SYEVJ), PUT_OUT(executed_sweeps);
 	return library_send(&items);
 }
@@ -1574,10 +1355,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevjGetSweeps(cusolverDnHandle_t handle
 #define LIKE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevjBatched_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, W), PUT_OUT(lwork), PUT(descriptor, params, \
 				CUSOLVER_ITEM_SYEVJ), PUT_INT(batchSize); \
@@ -1594,10 +1372,7 @@ LIKE_cusolverDnSsyevjBatched_bufferSize(
 #define LIKE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevjBatched(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
 				info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ), \
@@ -1613,10 +1388,7 @@ LIKE_cusolverDnSsyevjBatched(cusolverDnZheevjBatched, cuDoubleComplex, double)
 #define LIKE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevj_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, W), PUT_OUT(lwork), PUT(descriptor, params, \
 				CUSOLVER_ITEM_SYEVJ); \
@@ -1631,10 +1403,7 @@ LIKE_cusolverDnSsyevj_bufferSize(cusolverDnZheevj_bufferSize, cuDoubleComplex, d
 #define LIKE_cusolverDnSsyevj(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsyevj(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, W), PUT(device, work), PUT_INT(lwork), PUT(device, \
 				info), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
@@ -1649,10 +1418,7 @@ LIKE_cusolverDnSsyevj(cusolverDnZheevj, cuDoubleComplex, double)
 #define LIKE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvj_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
 				PUT_OUT(lwork), PUT(descriptor, params, CUSOLVER_ITEM_SYEVJ); \
@@ -1667,10 +1433,7 @@ LIKE_cusolverDnSsygvj_bufferSize(cusolverDnZhegvj_bufferSize, cuDoubleComplex, d
 #define LIKE_cusolverDnSsygvj(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSsygvj(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(itype), PUT_INT(jobz), PUT_INT(uplo), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(device, B), PUT_INT(ldb), PUT(device, W), \
 				PUT(device, work), PUT_INT(lwork), PUT(device, info), \
@@ -1698,10 +1461,7 @@ STUB(library, cusolverStatus_t, cusolverDnXgesvdjSetSortEig, hand_cusolverDnXges
 STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetResidual(cusolverDnHandle_t handle,
 		gesvdjInfo_t info, double *residual)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdjGetResidual,
-		OP_cusolverDnXgesvdjGetResidual, LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnXgesvdjGetResidual, CALL, handle);
 	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(residual);
 	return library_send(&items);
 }
@@ -1710,10 +1470,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetResidual(cusolverDnHandle_t han
 STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handle,
 		gesvdjInfo_t info, int *executed_sweeps)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdjGetSweeps,
-		OP_cusolverDnXgesvdjGetSweeps, LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnXgesvdjGetSweeps, CALL, handle);
 	PUT(descriptor, info, CUSOLVER_ITEM_GESVDJ), PUT_OUT(executed_sweeps);
 	return library_send(&items);
 }
@@ -1722,10 +1479,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdjGetSweeps(cusolverDnHandle_t handl
 #define LIKE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdjBatched_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, S), PUT(device, U), PUT_INT(ldu), PUT(device, V), \
 				PUT_INT(ldv), PUT_OUT(lwork), PUT(descriptor, params, \
@@ -1743,10 +1497,7 @@ LIKE_cusolverDnSgesvdjBatched_bufferSize(
 #define LIKE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdjBatched(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(jobz), PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), \
 				PUT(device, S), PUT(device, U), PUT_INT(ldu), PUT(device, V), \
 				PUT_INT(ldv), PUT(device, work), PUT_INT(lwork), PUT(device, \
@@ -1763,10 +1514,7 @@ LIKE_cusolverDnSgesvdjBatched(cusolverDnZgesvdjBatched, cuDoubleComplex, double)
 #define LIKE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdj_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
 				PUT(device, V), PUT_INT(ldv), PUT_OUT(lwork), PUT(descriptor, \
@@ -1782,10 +1530,7 @@ LIKE_cusolverDnSgesvdj_bufferSize(cusolverDnZgesvdj_bufferSize, cuDoubleComplex,
 #define LIKE_cusolverDnSgesvdj(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdj(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(jobz), PUT_INT(econ), PUT_INT(m), PUT_INT(n), PUT(device, A), \
 				PUT_INT(lda), PUT(device, S), PUT(device, U), PUT_INT(ldu), \
 				PUT(device, V), PUT_INT(ldv), PUT(device, work), \
@@ -1802,10 +1547,7 @@ LIKE_cusolverDnSgesvdj(cusolverDnZgesvdj, cuDoubleComplex, double)
 #define LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdaStridedBatched_bufferSize(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusolver, name, CACHED, handle); \
 		PUT_INT(jobz), PUT_INT(rank), PUT_INT(m), PUT_INT(n), PUT(device, d_A), \
 				PUT_INT(lda), PUT_LONG(strideA), PUT(device, d_S), \
 				PUT_LONG(strideS), PUT(device, d_U), PUT_INT(ldu), \
@@ -1830,10 +1572,7 @@ LIKE_cusolverDnSgesvdaStridedBatched_bufferSize(
 #define LIKE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusolverDnSgesvdaStridedBatched(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolver_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolver, name, LEARNED, handle); \
 		PUT_INT(jobz), PUT_INT(rank), PUT_INT(m), PUT_INT(n), PUT(device, d_A), \
 				PUT_INT(lda), PUT_LONG(strideA), PUT(device, d_S), \
 				PUT_LONG(strideS), PUT(device, d_U), PUT_INT(ldu), \
@@ -1861,10 +1600,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t hand
 		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrf_bufferSize,
-		OP_cusolverDnXpotrf_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXpotrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
 	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
@@ -1878,10 +1614,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrf, OP_cusolverDnXpotrf,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXpotrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
 	PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice), (void)bufferOnHost,
@@ -1895,10 +1628,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle,
 		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType dataTypeB,
 		void *B, int64_t ldb, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXpotrs, OP_cusolverDnXpotrs,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXpotrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeB),
 	PUT(device, B), PUT_LONG(ldb), PUT(device, info);
@@ -1912,10 +1642,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t hand
 		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeqrf_bufferSize,
-		OP_cusolverDnXgeqrf_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXgeqrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
 	PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
@@ -1930,10 +1657,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle,
 		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
 		void *bufferOnHost, size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeqrf, OP_cusolverDnXgeqrf,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXgeqrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
 	PUT(device, tau), PUT_INT(computeType), PUT(device, bufferOnDevice),
@@ -1948,10 +1672,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t hand
 		const void *A, int64_t lda, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrf_bufferSize,
-		OP_cusolverDnXgetrf_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXgetrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
 	PUT_OUT(workspaceInBytesOnDevice), PUT_OUT(workspaceInBytesOnHost);
@@ -1965,10 +1686,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrf, OP_cusolverDnXgetrf,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXgetrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(computeType), PUT(device, bufferOnDevice), PUT_LONG(workspaceInBytesOnDevice),
@@ -1982,10 +1700,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle,
 		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
 		cudaDataType dataTypeB, void *B, int64_t ldb, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgetrs, OP_cusolverDnXgetrs,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXgetrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
@@ -1999,10 +1714,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t hand
 		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevd_bufferSize,
-		OP_cusolverDnXsyevd_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXsyevd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
@@ -2018,10 +1730,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevd, OP_cusolverDnXsyevd,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXsyevd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT(device, bufferOnDevice),
@@ -2038,10 +1747,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc_bufferSize(cusolverDnHandle_t hand
 		const void *Z, int64_t ldz, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXstedc_bufferSize,
-		OP_cusolverDnXstedc_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXstedc_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
 	PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ), PUT(device, Z),
 	PUT_LONG(ldz), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
@@ -2057,10 +1763,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXstedc(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXstedc, OP_cusolverDnXstedc,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXstedc, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(compz), PUT_LONG(n),
 	PUT_INT(dataTypeDE), PUT(device, D), PUT(device, E), PUT_INT(dataTypeZ), PUT(device, Z),
 	PUT_LONG(ldz), PUT_INT(computeType), PUT(device, bufferOnDevice),
@@ -2078,10 +1781,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched_bufferSize(cusolverDnHandle_
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost,
 		int64_t batchSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevBatched_bufferSize,
-		OP_cusolverDnXsyevBatched_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXsyevBatched_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
@@ -2097,10 +1797,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info, int64_t batchSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevBatched,
-		OP_cusolverDnXsyevBatched, LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXsyevBatched, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT(device, bufferOnDevice),
@@ -2117,10 +1814,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t han
 		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevdx_bufferSize,
-		OP_cusolverDnXsyevdx_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXsyevdx_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
@@ -2139,10 +1833,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXsyevdx, OP_cusolverDnXsyevdx,
-		LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnXsyevdx, CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
@@ -2162,10 +1853,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handl
 		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeev_bufferSize,
-		OP_cusolverDnXgeev_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXgeev_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL), PUT_LONG(ldvl),
@@ -2183,10 +1871,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgeev, OP_cusolverDnXgeev,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXgeev, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobvl), PUT_INT(jobvr),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(dataTypeVL), PUT(device, VL), PUT_LONG(ldvl),
@@ -2205,10 +1890,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t hand
 		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvd_bufferSize,
-		OP_cusolverDnXgesvd_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXgesvd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
@@ -2226,10 +1908,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvd, OP_cusolverDnXgesvd,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXgesvd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
@@ -2248,10 +1927,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t han
 		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdp_bufferSize,
-		OP_cusolverDnXgesvdp_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXgesvdp_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
@@ -2269,10 +1945,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost, int *d_info, double *h_err_sigma)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdp, OP_cusolverDnXgesvdp,
-		LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnXgesvdp, CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(econ),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
@@ -2292,10 +1965,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr_bufferSize(cusolverDnHandle_t han
 		cudaDataType computeType, size_t *workspaceInBytesOnDevice,
 		size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdr_bufferSize,
-		OP_cusolverDnXgesvdr_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXgesvdr_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
 	PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
@@ -2315,10 +1985,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXgesvdr(cusolverDnHandle_t handle,
 		cudaDataType computeType, void *bufferOnDevice, size_t workspaceInBytesOnDevice,
 		void *bufferOnHost, size_t workspaceInBytesOnHost, int *d_info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXgesvdr, OP_cusolverDnXgesvdr,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXgesvdr, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobv),
 	PUT_LONG(m), PUT_LONG(n), PUT_LONG(k), PUT_LONG(p), PUT_LONG(niters),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeSrand),
@@ -2337,10 +2004,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft_bufferSize(cusolverDnHandle_t hand
 		cudaDataType dataTypeT, void *T, int64_t ldt, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXlarft_bufferSize,
-		OP_cusolverDnXlarft_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXlarft_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
 	PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
 	PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
@@ -2358,10 +2022,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXlarft(cusolverDnHandle_t handle,
 		void *bufferOnDevice, size_t workspaceInBytesOnDevice, void *bufferOnHost,
 		size_t workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXlarft, OP_cusolverDnXlarft,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXlarft, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(direct), PUT_INT(storev),
 	PUT_LONG(n), PUT_LONG(k), PUT_INT(dataTypeV), PUT(device, V), PUT_LONG(ldv),
 	PUT_INT(dataTypeTau), PUT(device, tau), PUT_INT(dataTypeT), PUT(device, T),
@@ -2379,10 +2040,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar_bufferSize(cusolverDnHandle_t hand
 		const void *H, int64_t ldh, cudaDataType computeType,
 		size_t *workspaceInBytesOnDevice, size_t *workspaceInBytesOnHost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXpolar_bufferSize,
-		OP_cusolverDnXpolar_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnXpolar_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH), PUT(device, H),
 	PUT_LONG(ldh), PUT_INT(computeType), PUT_OUT(workspaceInBytesOnDevice),
@@ -2399,10 +2057,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnXpolar(cusolverDnHandle_t handle,
 		size_t workspaceInBytesOnHost, double *d_res_nrm, double *d_A_nrmF,
 		double *d_rcond, int *d_info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnXpolar, OP_cusolverDnXpolar,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnXpolar, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(M), PUT_LONG(N),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeH), PUT(device, H),
 	PUT_LONG(ldh), PUT_INT(computeType), PUT(device, bufferOnDevice),
@@ -2420,10 +2075,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrf_bufferSize(cusolverDnHandle_t handl
 		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType computeType,
 		size_t *workspaceInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrf_bufferSize,
-		OP_cusolverDnPotrf_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnPotrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
 	PUT_OUT(workspaceInBytes);
@@ -2436,10 +2088,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrf(cusolverDnHandle_t handle,
 		cudaDataType dataTypeA, void *A, int64_t lda, cudaDataType computeType,
 		void *pBuffer, size_t workspaceInBytes, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrf, OP_cusolverDnPotrf,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnPotrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
 	PUT(device, pBuffer), PUT_LONG(workspaceInBytes), PUT(device, info);
@@ -2452,10 +2101,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnPotrs(cusolverDnHandle_t handle,
 		cudaDataType dataTypeA, const void *A, int64_t lda, cudaDataType dataTypeB,
 		void *B, int64_t ldb, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnPotrs, OP_cusolverDnPotrs,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnPotrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(uplo), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeB),
 	PUT(device, B), PUT_LONG(ldb), PUT(device, info);
@@ -2468,10 +2114,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGeqrf_bufferSize(cusolverDnHandle_t handl
 		const void *A, int64_t lda, cudaDataType dataTypeTau, const void *tau,
 		cudaDataType computeType, size_t *workspaceInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnGeqrf_bufferSize,
-		OP_cusolverDnGeqrf_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnGeqrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
 	PUT(device, tau), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
@@ -2484,10 +2127,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGeqrf(cusolverDnHandle_t handle,
 		void *A, int64_t lda, cudaDataType dataTypeTau, void *tau,
 		cudaDataType computeType, void *pBuffer, size_t workspaceInBytes, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnGeqrf, OP_cusolverDnGeqrf,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnGeqrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeTau),
 	PUT(device, tau), PUT_INT(computeType), PUT(device, pBuffer),
@@ -2500,10 +2140,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrf_bufferSize(cusolverDnHandle_t handl
 		cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType dataTypeA,
 		const void *A, int64_t lda, cudaDataType computeType, size_t *workspaceInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrf_bufferSize,
-		OP_cusolverDnGetrf_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnGetrf_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(computeType),
 	PUT_OUT(workspaceInBytes);
@@ -2516,10 +2153,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrf(cusolverDnHandle_t handle,
 		void *A, int64_t lda, int64_t *ipiv, cudaDataType computeType, void *pBuffer,
 		size_t workspaceInBytes, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrf, OP_cusolverDnGetrf,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnGetrf, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_LONG(m), PUT_LONG(n),
 	PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
@@ -2533,10 +2167,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGetrs(cusolverDnHandle_t handle,
 		cudaDataType dataTypeA, const void *A, int64_t lda, const int64_t *ipiv,
 		cudaDataType dataTypeB, void *B, int64_t ldb, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnGetrs, OP_cusolverDnGetrs,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnGetrs, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(trans), PUT_LONG(n),
 	PUT_LONG(nrhs), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT(device, ipiv),
 	PUT_INT(dataTypeB), PUT(device, B), PUT_LONG(ldb), PUT(device, info);
@@ -2550,10 +2181,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevd_bufferSize(cusolverDnHandle_t handl
 		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
 		size_t *workspaceInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevd_bufferSize,
-		OP_cusolverDnSyevd_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnSyevd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT_OUT(workspaceInBytes);
@@ -2567,10 +2195,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevd(cusolverDnHandle_t handle,
 		void *W, cudaDataType computeType, void *pBuffer, size_t workspaceInBytes,
 		int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevd, OP_cusolverDnSyevd,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnSyevd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(uplo),
 	PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda), PUT_INT(dataTypeW),
 	PUT(device, W), PUT_INT(computeType), PUT(device, pBuffer), PUT_LONG(workspaceInBytes),
@@ -2586,10 +2211,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevdx_bufferSize(cusolverDnHandle_t hand
 		cudaDataType dataTypeW, const void *W, cudaDataType computeType,
 		size_t *workspaceInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevdx_bufferSize,
-		OP_cusolverDnSyevdx_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnSyevdx_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
@@ -2607,10 +2229,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnSyevdx(cusolverDnHandle_t handle,
 		cudaDataType dataTypeW, void *W, cudaDataType computeType, void *pBuffer,
 		size_t workspaceInBytes, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnSyevdx, OP_cusolverDnSyevdx,
-		LIBRARY_CALL, handle);
+	BEGIN(cusolver, cusolverDnSyevdx, CALL, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobz), PUT_INT(range),
 	PUT_INT(uplo), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT(scalar, vl, cusolver_number_bytes(dataTypeW)),
@@ -2628,10 +2247,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd_bufferSize(cusolverDnHandle_t handl
 		int64_t ldu, cudaDataType dataTypeVT, const void *VT, int64_t ldvt,
 		cudaDataType computeType, size_t *workspaceInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnGesvd_bufferSize,
-		OP_cusolverDnGesvd_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusolver, cusolverDnGesvd_bufferSize, CACHED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
@@ -2648,10 +2264,7 @@ STUB_EXPORT cusolverStatus_t cusolverDnGesvd(cusolverDnHandle_t handle,
 		void *VT, int64_t ldvt, cudaDataType computeType, void *pBuffer,
 		size_t workspaceInBytes, int *info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolver_front, CALL_cusolverDnGesvd, OP_cusolverDnGesvd,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolver, cusolverDnGesvd, LEARNED, handle);
 	PUT(descriptor, params, CUSOLVER_ITEM_PARAMS), PUT_INT(jobu), PUT_INT(jobvt),
 	PUT_LONG(m), PUT_LONG(n), PUT_INT(dataTypeA), PUT(device, A), PUT_LONG(lda),
 	PUT_INT(dataTypeS), PUT(device, S), PUT_INT(dataTypeU), PUT(device, U), PUT_LONG(ldu),
@@ -2729,10 +2342,7 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrlsvluHost, hand_cusolverSpZcsrlsvl
 #define LIKE_cusolverSpScsrlsvqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrlsvqr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
 				PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, \
 				csrColInd), PUT(device, b), PUT(float, tol), PUT_INT(reorder), \
@@ -2745,10 +2355,7 @@ LIKE_cusolverSpScsrlsvqr(cusolverSpScsrlsvqr, float)
 #define LIKE_cusolverSpDcsrlsvqr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpDcsrlsvqr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
 				PUT(device, csrVal), PUT(device, csrRowPtr), PUT(device, \
 				csrColInd), PUT(device, b), PUT(double, tol), \
@@ -2832,10 +2439,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpScsreigvsi(cusolverSpHandle_t handle, int
 		const int *csrColIndA, float mu0, const float *x0, int maxite, float eps,
 		float *mu, float *x)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsreigvsi,
-		OP_cusolverSpScsreigvsi, LIBRARY_CALL, handle);
+	BEGIN(cusolverSpHandle, cusolverSpScsreigvsi, CALL, handle);
 	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
 	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu0),
 	PUT(device, x0), PUT_INT(maxite), PUT(float, eps), PUT(device, mu), PUT(device, x);
@@ -2848,10 +2452,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpDcsreigvsi(cusolverSpHandle_t handle, int
 		const int *csrColIndA, double mu0, const double *x0, int maxite, double eps,
 		double *mu, double *x)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsreigvsi,
-		OP_cusolverSpDcsreigvsi, LIBRARY_CALL, handle);
+	BEGIN(cusolverSpHandle, cusolverSpDcsreigvsi, CALL, handle);
 	PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
 	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
 	PUT(double, mu0), PUT(device, x0), PUT_INT(maxite), PUT(double, eps), PUT(device, mu),
@@ -2942,10 +2543,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpDestroyCsrqrInfo(csrqrInfo_t info)
 			const cusparseMatDescr_t descrA, const int *csrRowPtrA, \
 			const int *csrColIndA, csrqrInfo_t info) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSOLVER_ITEM_MATRIX), PUT(device, csrRowPtrA), PUT(device, \
 				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_QR); \
@@ -2957,10 +2555,7 @@ LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysisBatched)
 #define LIKE_cusolverSpScsrqrBufferInfoBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrBufferInfoBatched(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
 				CUSOLVER_ITEM_MATRIX), PUT(device, csrVal), PUT(device, \
 				csrRowPtr), PUT(device, csrColInd), PUT_INT(batchSize), \
@@ -2977,10 +2572,7 @@ LIKE_cusolverSpScsrqrBufferInfoBatched(cusolverSpZcsrqrBufferInfoBatched, cuDoub
 #define LIKE_cusolverSpScsrqrsvBatched(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrsvBatched(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
 				CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), PUT(device, \
 				csrRowPtrA), PUT(device, csrColIndA), PUT(device, b), \
@@ -3087,10 +2679,7 @@ LIKE_cusolverSpXcsrqrAnalysisBatched(cusolverSpXcsrqrAnalysis)
 #define LIKE_cusolverSpScsrqrBufferInfo(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrBufferInfo(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSOLVER_ITEM_MATRIX), PUT(device, csrValA), PUT(device, \
 				csrRowPtrA), PUT(device, csrColIndA), PUT(descriptor, info, \
@@ -3108,10 +2697,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpScsrqrSetup(cusolverSpHandle_t handle, in
 		int nnzA, const cusparseMatDescr_t descrA, const float *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, float mu, csrqrInfo_t info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpScsrqrSetup,
-		OP_cusolverSpScsrqrSetup, LIBRARY_LEARNED, handle);
+	BEGIN(cusolverSpHandle, cusolverSpScsrqrSetup, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
 	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(float, mu),
 	PUT(descriptor, info, CUSOLVER_ITEM_QR);
@@ -3123,10 +2709,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpDcsrqrSetup(cusolverSpHandle_t handle, in
 		int nnzA, const cusparseMatDescr_t descrA, const double *csrValA,
 		const int *csrRowPtrA, const int *csrColIndA, double mu, csrqrInfo_t info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpDcsrqrSetup,
-		OP_cusolverSpDcsrqrSetup, LIBRARY_LEARNED, handle);
+	BEGIN(cusolverSpHandle, cusolverSpDcsrqrSetup, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
 	PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(double, mu),
 	PUT(descriptor, info, CUSOLVER_ITEM_QR);
@@ -3147,10 +2730,7 @@ STUB(library, cusolverStatus_t, cusolverSpZcsrqrSetup, hand_cusolverSpZcsrqrSetu
 #define LIKE_cusolverSpScsrqrFactor(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrFactor(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(device, b), PUT(device, x), \
 				PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
@@ -3165,10 +2745,7 @@ LIKE_cusolverSpScsrqrFactor(cusolverSpZcsrqrFactor, cuDoubleComplex)
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrqrInfo_t info, \
 			float tol, int *position) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(float, tol), PUT_OUT(position); \
 		return library_send(&items); \
 	}
@@ -3179,10 +2756,7 @@ LIKE_cusolverSpScsrqrZeroPivot(cusolverSpScsrqrZeroPivot)
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrqrInfo_t info, \
 			double tol, int *position) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT(descriptor, info, CUSOLVER_ITEM_QR), PUT(double, tol), PUT_OUT(position); \
 		return library_send(&items); \
 	}
@@ -3194,10 +2768,7 @@ LIKE_cusolverSpDcsrqrZeroPivot(cusolverSpZcsrqrZeroPivot)
 #define LIKE_cusolverSpScsrqrSolve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrqrSolve(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, b), PUT(device, x), PUT(descriptor, info, \
 				CUSOLVER_ITEM_QR), PUT(device, pBuffer); \
 		return library_send(&items); \
@@ -3314,10 +2885,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handl
 		int nnzA, const cusparseMatDescr_t descrA, const int *csrRowPtrA,
 		const int *csrColIndA, csrcholInfo_t info)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverSpHandle_front, CALL_cusolverSpXcsrcholAnalysis,
-		OP_cusolverSpXcsrcholAnalysis, LIBRARY_CALL, handle);
+	BEGIN(cusolverSpHandle, cusolverSpXcsrcholAnalysis, CALL, handle);
 	PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX),
 	PUT(device, csrRowPtrA), PUT(device, csrColIndA),
 	PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY);
@@ -3328,10 +2896,7 @@ STUB_EXPORT cusolverStatus_t cusolverSpXcsrcholAnalysis(cusolverSpHandle_t handl
 #define LIKE_cusolverSpScsrcholBufferInfo(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholBufferInfo(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
 				PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
 				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), \
@@ -3347,10 +2912,7 @@ LIKE_cusolverSpScsrcholBufferInfo(cusolverSpZcsrcholBufferInfo, cuDoubleComplex)
 #define LIKE_cusolverSpScsrcholFactor(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholFactor(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
 		PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, CUSOLVER_ITEM_MATRIX), \
 				PUT(device, csrValA), PUT(device, csrRowPtrA), PUT(device, \
 				csrColIndA), PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), \
@@ -3367,10 +2929,7 @@ LIKE_cusolverSpScsrcholFactor(cusolverSpZcsrcholFactor, cuDoubleComplex)
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, \
 			float tol, int *position) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(float, tol), \
 				PUT_OUT(position); \
 		return library_send(&items); \
@@ -3382,10 +2941,7 @@ LIKE_cusolverSpScsrcholZeroPivot(cusolverSpScsrcholZeroPivot)
 	STUB_EXPORT cusolverStatus_t name(cusolverSpHandle_t handle, csrcholInfo_t info, \
 			double tol, int *position) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverSpHandle, name, CALL, handle); \
 		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(double, tol), \
 				PUT_OUT(position); \
 		return library_send(&items); \
@@ -3398,10 +2954,7 @@ LIKE_cusolverSpDcsrcholZeroPivot(cusolverSpZcsrcholZeroPivot)
 #define LIKE_cusolverSpScsrcholSolve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholSolve(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
 		PUT_INT(n), PUT(device, b), PUT(device, x), PUT(descriptor, info, \
 				CUSOLVER_ITEM_CHOLESKY), PUT(device, pBuffer); \
 		return library_send(&items); \
@@ -3415,10 +2968,7 @@ LIKE_cusolverSpScsrcholSolve(cusolverSpZcsrcholSolve, cuDoubleComplex)
 #define LIKE_cusolverSpScsrcholDiag(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusolverSpScsrcholDiag(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverSpHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusolverSpHandle, name, LEARNED, handle); \
 		PUT(descriptor, info, CUSOLVER_ITEM_CHOLESKY), PUT(device, diag); \
 		return library_send(&items); \
 	}
@@ -3456,10 +3006,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfDestroy(cusolverRfHandle_t handle)
 STUB_EXPORT cusolverStatus_t cusolverRfGetMatrixFormat(cusolverRfHandle_t handle,
 		cusolverRfMatrixFormat_t *format, cusolverRfUnitDiagonal_t *diag)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetMatrixFormat,
-		OP_cusolverRfGetMatrixFormat, LIBRARY_CALL, handle);
+	BEGIN(cusolverRfHandle, cusolverRfGetMatrixFormat, CALL, handle);
 	PUT_OUT(format), PUT_OUT(diag);
 	return library_send(&items);
 }
@@ -3468,10 +3015,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetMatrixFormat(cusolverRfHandle_t handle
 STUB_EXPORT cusolverStatus_t cusolverRfSetMatrixFormat(cusolverRfHandle_t handle,
 		cusolverRfMatrixFormat_t format, cusolverRfUnitDiagonal_t diag)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetMatrixFormat,
-		OP_cusolverRfSetMatrixFormat, LIBRARY_LEARNED, handle);
+	BEGIN(cusolverRfHandle, cusolverRfSetMatrixFormat, LEARNED, handle);
 	PUT_INT(format), PUT_INT(diag);
 	return library_send(&items);
 }
@@ -3480,10 +3024,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSetMatrixFormat(cusolverRfHandle_t handle
 STUB_EXPORT cusolverStatus_t cusolverRfSetNumericProperties(cusolverRfHandle_t handle,
 		double zero, double boost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetNumericProperties,
-		OP_cusolverRfSetNumericProperties, LIBRARY_LEARNED, handle);
+	BEGIN(cusolverRfHandle, cusolverRfSetNumericProperties, LEARNED, handle);
 	PUT(double, zero), PUT(double, boost);
 	return library_send(&items);
 }
@@ -3492,10 +3033,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSetNumericProperties(cusolverRfHandle_t h
 STUB_EXPORT cusolverStatus_t cusolverRfGetNumericProperties(cusolverRfHandle_t handle,
 		double *zero, double *boost)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetNumericProperties,
-		OP_cusolverRfGetNumericProperties, LIBRARY_CALL, handle);
+	BEGIN(cusolverRfHandle, cusolverRfGetNumericProperties, CALL, handle);
 	PUT_OUT(zero), PUT_OUT(boost);
 	return library_send(&items);
 }
@@ -3504,10 +3042,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetNumericProperties(cusolverRfHandle_t h
 STUB_EXPORT cusolverStatus_t cusolverRfGetNumericBoostReport(cusolverRfHandle_t handle,
 		cusolverRfNumericBoostReport_t *report)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetNumericBoostReport,
-		OP_cusolverRfGetNumericBoostReport, LIBRARY_CALL, handle);
+	BEGIN(cusolverRfHandle, cusolverRfGetNumericBoostReport, CALL, handle);
 	PUT_OUT(report);
 	return library_send(&items);
 }
@@ -3516,10 +3051,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetNumericBoostReport(cusolverRfHandle_t 
 STUB_EXPORT cusolverStatus_t cusolverRfSetAlgs(cusolverRfHandle_t handle,
 		cusolverRfFactorization_t factAlg, cusolverRfTriangularSolve_t solveAlg)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetAlgs,
-		OP_cusolverRfSetAlgs, LIBRARY_LEARNED, handle);
+	BEGIN(cusolverRfHandle, cusolverRfSetAlgs, LEARNED, handle);
 	PUT_INT(factAlg), PUT_INT(solveAlg);
 	return library_send(&items);
 }
@@ -3528,10 +3060,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfSetAlgs(cusolverRfHandle_t handle,
 STUB_EXPORT cusolverStatus_t cusolverRfGetAlgs(cusolverRfHandle_t handle,
 		cusolverRfFactorization_t *factAlg, cusolverRfTriangularSolve_t *solveAlg)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetAlgs,
-		OP_cusolverRfGetAlgs, LIBRARY_CALL, handle);
+	BEGIN(cusolverRfHandle, cusolverRfGetAlgs, CALL, handle);
 	PUT_OUT(factAlg), PUT_OUT(solveAlg);
 	return library_send(&items);
 }
@@ -3540,10 +3069,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetAlgs(cusolverRfHandle_t handle,
 STUB_EXPORT cusolverStatus_t cusolverRfGetResetValuesFastMode(cusolverRfHandle_t handle,
 		cusolverRfResetValuesFastMode_t *fastMode)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfGetResetValuesFastMode,
-		OP_cusolverRfGetResetValuesFastMode, LIBRARY_CALL, handle);
+	BEGIN(cusolverRfHandle, cusolverRfGetResetValuesFastMode, CALL, handle);
 	PUT_OUT(fastMode);
 	return library_send(&items);
 }
@@ -3552,10 +3078,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfGetResetValuesFastMode(cusolverRfHandle_t
 STUB_EXPORT cusolverStatus_t cusolverRfSetResetValuesFastMode(cusolverRfHandle_t handle,
 		cusolverRfResetValuesFastMode_t fastMode)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSetResetValuesFastMode,
-		OP_cusolverRfSetResetValuesFastMode, LIBRARY_LEARNED, handle);
+	BEGIN(cusolverRfHandle, cusolverRfSetResetValuesFastMode, LEARNED, handle);
 	PUT_INT(fastMode);
 	return library_send(&items);
 }
@@ -3576,10 +3099,7 @@ STUB(library, cusolverStatus_t, cusolverRfSetupDevice, hand_cusolverRfSetupDevic
 STUB_EXPORT cusolverStatus_t cusolverRfResetValues(int n, int nnzA, int *csrRowPtrA,
 		int *csrColIndA, double *csrValA, int *P, int *Q, cusolverRfHandle_t handle)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfResetValues,
-		OP_cusolverRfResetValues, LIBRARY_LEARNED, handle);
+	BEGIN(cusolverRfHandle, cusolverRfResetValues, LEARNED, handle);
 	PUT_INT(n), PUT_INT(nnzA), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
 	PUT(device, csrValA), PUT(device, P), PUT(device, Q);
 	return library_send(&items);
@@ -3589,10 +3109,7 @@ STUB_EXPORT cusolverStatus_t cusolverRfResetValues(int n, int nnzA, int *csrRowP
 #define LIKE_cusolverRfAnalyze(name) \
 	STUB_EXPORT cusolverStatus_t name(cusolverRfHandle_t handle) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusolverRfHandle_front, CALL_##name, OP_##name, \
-				LIBRARY_CALL, handle); \
+		BEGIN(cusolverRfHandle, name, CALL, handle); \
 		return library_send(&items); \
 	}
 LIKE_cusolverRfAnalyze(cusolverRfAnalyze)
@@ -3610,10 +3127,7 @@ STUB(library, cusolverStatus_t, cusolverRfExtractSplitFactorsHost,
 STUB_EXPORT cusolverStatus_t cusolverRfSolve(cusolverRfHandle_t handle, int *P, int *Q,
 		int nrhs, double *Temp, int ldt, double *XF, int ldxf)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusolverRfHandle_front, CALL_cusolverRfSolve, OP_cusolverRfSolve,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusolverRfHandle, cusolverRfSolve, LEARNED, handle);
 	PUT(device, P), PUT(device, Q), PUT_INT(nrhs), PUT(device, Temp), PUT_INT(ldt),
 	PUT(device, XF), PUT_INT(ldxf);
 	return library_send(&items);

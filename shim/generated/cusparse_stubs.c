@@ -169,10 +169,7 @@ STUB(library, cusparseStatus_t, cusparseDestroyPruneInfo, cusparse_free, (pruneI
 #define LIKE_cusparseSgemvi(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgemvi(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(transA), PUT_INT(m), PUT_INT(n), PUT(placed, alpha, sizeof(TYPE), \
 				cusparse_place(items.mode), false), PUT(device, A), \
 				PUT_INT(lda), PUT_INT(nnz), PUT(device, xVal), PUT(device, \
@@ -187,10 +184,7 @@ LIKE_cusparseSgemvi(cusparseSgemvi, float)
 #define LIKE_cusparseSgemvi_bufferSize(name) \
 	STUB_EXPORT PROTOTYPE_cusparseSgemvi_bufferSize(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(transA), PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT_OUT(pBufferSize); \
 		return library_send(&items); \
 	}
@@ -206,10 +200,7 @@ LIKE_cusparseSgemvi_bufferSize(cusparseZgemvi_bufferSize)
 #define LIKE_cusparseSbsrmv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrmv(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), \
 				PUT(placed, alpha, sizeof(TYPE), cusparse_place(items.mode), \
 				false), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
@@ -228,10 +219,7 @@ LIKE_cusparseSbsrmv(cusparseZbsrmv, cuDoubleComplex)
 #define LIKE_cusparseSbsrxmv(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrxmv(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(sizeOfMask), PUT_INT(mb), PUT_INT(nb), \
 				PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
 				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
@@ -254,10 +242,7 @@ STUB(library, cusparseStatus_t, cusparseXbsrsv2_zeroPivot, hand_cusparseXbsrsv2_
 #define LIKE_cusparseSbsrsv2_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsv2_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, \
 				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
 				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
@@ -275,10 +260,7 @@ LIKE_cusparseSbsrsv2_bufferSize(cusparseZbsrsv2_bufferSize, cuDoubleComplex)
 #define LIKE_cusparseSbsrsv2_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsv2_analysis(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, \
 				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
 				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
@@ -296,10 +278,7 @@ LIKE_cusparseSbsrsv2_analysis(cusparseZbsrsv2_analysis, cuDoubleComplex)
 #define LIKE_cusparseSbsrsv2_solve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsv2_solve(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(mb), PUT_INT(nnzb), PUT(placed, alpha, \
 				sizeof(TYPE), cusparse_place(items.mode), false), \
 				PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, \
@@ -318,10 +297,7 @@ LIKE_cusparseSbsrsv2_solve(cusparseZbsrsv2_solve, cuDoubleComplex)
 #define LIKE_cusparseSbsrmm(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrmm(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transB), PUT_INT(mb), PUT_INT(n), \
 				PUT_INT(kb), PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
 				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
@@ -343,10 +319,7 @@ STUB(library, cusparseStatus_t, cusparseXbsrsm2_zeroPivot, hand_cusparseXbsrsm2_
 #define LIKE_cusparseSbsrsm2_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsm2_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
 				PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), \
@@ -364,10 +337,7 @@ LIKE_cusparseSbsrsm2_bufferSize(cusparseZbsrsm2_bufferSize, cuDoubleComplex)
 #define LIKE_cusparseSbsrsm2_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsm2_analysis(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
 				PUT_INT(nnzb), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, bsrSortedVal), PUT(device, bsrSortedRowPtr), \
@@ -385,10 +355,7 @@ LIKE_cusparseSbsrsm2_analysis(cusparseZbsrsm2_analysis, cuDoubleComplex)
 #define LIKE_cusparseSbsrsm2_solve(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrsm2_solve(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(transA), PUT_INT(transXY), PUT_INT(mb), PUT_INT(n), \
 				PUT_INT(nnzb), PUT(placed, alpha, sizeof(TYPE), \
 				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
@@ -409,10 +376,7 @@ LIKE_cusparseSbsrsm2_solve(cusparseZbsrsm2_solve, cuDoubleComplex)
 #define LIKE_cusparseScsrilu02_numericBoost(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02_numericBoost(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT(descriptor, info, CUSPARSE_ITEM_CSRILU02 | LIBRARY_STAYS), \
 				PUT_INT(enable_boost), PUT(placed, tol ? tol : NULL, 8, \
 				cusparse_place(items.mode), true), PUT(placed, \
@@ -432,10 +396,7 @@ STUB(library, cusparseStatus_t, cusparseXcsrilu02_zeroPivot, hand_cusparseXcsril
 #define LIKE_cusparseScsrilu02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
 				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
@@ -452,10 +413,7 @@ LIKE_cusparseScsrilu02_bufferSize(cusparseZcsrilu02_bufferSize, cuDoubleComplex)
 #define LIKE_cusparseScsrilu02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02_analysis(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
 				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
@@ -472,10 +430,7 @@ LIKE_cusparseScsrilu02_analysis(cusparseZcsrilu02_analysis, cuDoubleComplex)
 #define LIKE_cusparseScsrilu02(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrilu02(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, csrSortedValA_valM), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
@@ -492,10 +447,7 @@ LIKE_cusparseScsrilu02(cusparseZcsrilu02, cuDoubleComplex)
 #define LIKE_cusparseSbsrilu02_numericBoost(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrilu02_numericBoost(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT(descriptor, info, CUSPARSE_ITEM_BSRILU02 | LIBRARY_STAYS), \
 				PUT_INT(enable_boost), PUT(placed, tol ? tol : NULL, 8, \
 				cusparse_place(items.mode), true), PUT(placed, \
@@ -515,10 +467,7 @@ STUB(library, cusparseStatus_t, cusparseXbsrilu02_zeroPivot, hand_cusparseXbsril
 #define LIKE_cusparseSbsrilu02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrilu02_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
 				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
@@ -536,10 +485,7 @@ LIKE_cusparseSbsrilu02_bufferSize(cusparseZbsrilu02_bufferSize, cuDoubleComplex)
 #define LIKE_cusparseSbsrilu02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsrilu02_analysis(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
 				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
@@ -563,10 +509,7 @@ STUB(library, cusparseStatus_t, cusparseXcsric02_zeroPivot, hand_cusparseXcsric0
 #define LIKE_cusparseScsric02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsric02_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
 				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
@@ -583,10 +526,7 @@ LIKE_cusparseScsric02_bufferSize(cusparseZcsric02_bufferSize, cuDoubleComplex)
 #define LIKE_cusparseScsric02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsric02_analysis(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
 				PUT(device, csrSortedColIndA), PUT(descriptor, info, \
@@ -603,10 +543,7 @@ LIKE_cusparseScsric02_analysis(cusparseZcsric02_analysis, cuDoubleComplex)
 #define LIKE_cusparseScsric02(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsric02(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, csrSortedValA_valM), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
@@ -625,10 +562,7 @@ STUB(library, cusparseStatus_t, cusparseXbsric02_zeroPivot, hand_cusparseXbsric0
 #define LIKE_cusparseSbsric02_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsric02_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
 				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
@@ -646,10 +580,7 @@ LIKE_cusparseSbsric02_bufferSize(cusparseZbsric02_bufferSize, cuDoubleComplex)
 #define LIKE_cusparseSbsric02_analysis(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsric02_analysis(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
 				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
@@ -667,10 +598,7 @@ LIKE_cusparseSbsric02_analysis(cusparseZbsric02_analysis, cuDoubleComplex)
 #define LIKE_cusparseSbsric02(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsric02(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nnzb), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedVal), PUT(device, \
 				bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
@@ -688,10 +616,7 @@ LIKE_cusparseSbsric02(cusparseZbsric02, cuDoubleComplex)
 #define LIKE_cusparseSgtsv2_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, dl), PUT(device, d), PUT(device, du), \
 				PUT(device, B), PUT_INT(ldb), PUT_OUT(bufferSizeInBytes); \
 		return library_send(&items); \
@@ -705,10 +630,7 @@ LIKE_cusparseSgtsv2_bufferSizeExt(cusparseZgtsv2_bufferSizeExt, cuDoubleComplex)
 #define LIKE_cusparseSgtsv2(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, dl), PUT(device, d), PUT(device, du), \
 				PUT(device, B), PUT_INT(ldb), PUT(device, pBuffer); \
 		return library_send(&items); \
@@ -730,10 +652,7 @@ LIKE_cusparseSgtsv2(cusparseZgtsv2_nopivot, cuDoubleComplex)
 #define LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2StridedBatch_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, x), \
 				PUT_INT(batchCount), PUT_INT(batchStride), \
 				PUT_OUT(bufferSizeInBytes); \
@@ -752,10 +671,7 @@ LIKE_cusparseSgtsv2StridedBatch_bufferSizeExt(
 #define LIKE_cusparseSgtsv2StridedBatch(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsv2StridedBatch(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), PUT(device, x), \
 				PUT_INT(batchCount), PUT_INT(batchStride), PUT(device, \
 				pBuffer); \
@@ -770,10 +686,7 @@ LIKE_cusparseSgtsv2StridedBatch(cusparseZgtsv2StridedBatch, cuDoubleComplex)
 #define LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(algo), PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), \
 				PUT(device, x), PUT_INT(batchCount), \
 				PUT_OUT(pBufferSizeInBytes); \
@@ -796,10 +709,7 @@ LIKE_cusparseSgtsvInterleavedBatch_bufferSizeExt(
 #define LIKE_cusparseSgtsvInterleavedBatch(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgtsvInterleavedBatch(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(algo), PUT_INT(m), PUT(device, dl), PUT(device, d), PUT(device, du), \
 				PUT(device, x), PUT_INT(batchCount), PUT(device, pBuffer); \
 		return library_send(&items); \
@@ -813,10 +723,7 @@ LIKE_cusparseSgtsvInterleavedBatch(cusparseZgtsvInterleavedBatch, cuDoubleComple
 #define LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgpsvInterleavedBatch_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(algo), PUT_INT(m), PUT(device, ds), PUT(device, dl), PUT(device, d), \
 				PUT(device, du), PUT(device, dw), PUT(device, x), \
 				PUT_INT(batchCount), PUT_OUT(pBufferSizeInBytes); \
@@ -839,10 +746,7 @@ LIKE_cusparseSgpsvInterleavedBatch_bufferSizeExt(
 #define LIKE_cusparseSgpsvInterleavedBatch(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgpsvInterleavedBatch(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(algo), PUT_INT(m), PUT(device, ds), PUT(device, dl), PUT(device, d), \
 				PUT(device, du), PUT(device, dw), PUT(device, x), \
 				PUT_INT(batchCount), PUT(device, pBuffer); \
@@ -857,10 +761,7 @@ LIKE_cusparseSgpsvInterleavedBatch(cusparseZgpsvInterleavedBatch, cuDoubleComple
 #define LIKE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrgeam2_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(placed, alpha ? alpha : NULL, sizeof(TYPE), \
 				cusparse_place(items.mode), true), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), PUT(device, \
@@ -888,10 +789,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m
 		const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, int *nnzTotalDevHostPtr,
 		void *workspace)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcsrgeam2Nnz,
-		OP_cusparseXcsrgeam2Nnz, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXcsrgeam2Nnz, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA),
 	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
 	PUT(descriptor, descrB, CUSPARSE_ITEM_MATRIX), PUT_INT(nnzB),
@@ -905,10 +803,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrgeam2Nnz(cusparseHandle_t handle, int m
 #define LIKE_cusparseScsrgeam2(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrgeam2(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(placed, alpha, sizeof(TYPE), \
 				cusparse_place(items.mode), false), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT_INT(nnzA), PUT(device, \
@@ -932,10 +827,7 @@ LIKE_cusparseScsrgeam2(cusparseZcsrgeam2, cuDoubleComplex)
 #define LIKE_cusparseScsrcolor(name, TYPE, OTHER) \
 	STUB_EXPORT PROTOTYPE_cusparseScsrcolor(name, TYPE, OTHER) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), \
 				PUT(device, csrSortedValA), PUT(device, csrSortedRowPtrA), \
 				PUT(device, csrSortedColIndA), PUT(placed, fractionToColor, \
@@ -953,10 +845,7 @@ LIKE_cusparseScsrcolor(cusparseZcsrcolor, cuDoubleComplex, double)
 #define LIKE_cusparseSnnz(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSnnz(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, A), PUT_INT(lda), \
 				PUT(device, nnzPerRowCol), PUT(result, nnzTotalDevHostPtr, 4); \
@@ -972,10 +861,7 @@ STUB_EXPORT cusparseStatus_t cusparseSnnz_compress(cusparseHandle_t handle, int 
 		const cusparseMatDescr_t descr, const float *csrSortedValA,
 		const int *csrSortedRowPtrA, int *nnzPerRow, int *nnzC, float tol)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSnnz_compress,
-		OP_cusparseSnnz_compress, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSnnz_compress, LEARNED, handle);
 	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
 	PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
 	PUT(float, tol);
@@ -987,10 +873,7 @@ STUB_EXPORT cusparseStatus_t cusparseDnnz_compress(cusparseHandle_t handle, int 
 		const cusparseMatDescr_t descr, const double *csrSortedValA,
 		const int *csrSortedRowPtrA, int *nnzPerRow, int *nnzC, double tol)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDnnz_compress,
-		OP_cusparseDnnz_compress, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseDnnz_compress, LEARNED, handle);
 	PUT_INT(m), PUT(descriptor, descr, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA),
 	PUT(device, csrSortedRowPtrA), PUT(device, nnzPerRow), PUT(result, nnzC, 4),
 	PUT(double, tol);
@@ -1004,10 +887,7 @@ STUB_EXPORT cusparseStatus_t cusparseScsr2csr_compress(cusparseHandle_t handle, 
 		const int *nnzPerRow, float *csrSortedValC, int *csrSortedColIndC,
 		int *csrSortedRowPtrC, float tol)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseScsr2csr_compress,
-		OP_cusparseScsr2csr_compress, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseScsr2csr_compress, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
 	PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
@@ -1023,10 +903,7 @@ STUB_EXPORT cusparseStatus_t cusparseDcsr2csr_compress(cusparseHandle_t handle, 
 		const int *nnzPerRow, double *csrSortedValC, int *csrSortedColIndC,
 		int *csrSortedRowPtrC, double tol)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDcsr2csr_compress,
-		OP_cusparseDcsr2csr_compress, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseDcsr2csr_compress, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, csrSortedValA), PUT(device, csrSortedColIndA),
 	PUT(device, csrSortedRowPtrA), PUT_INT(nnzA), PUT(device, nnzPerRow),
@@ -1039,10 +916,7 @@ STUB_EXPORT cusparseStatus_t cusparseDcsr2csr_compress(cusparseHandle_t handle, 
 STUB_EXPORT cusparseStatus_t cusparseXcoo2csr(cusparseHandle_t handle, const int *cooRowInd,
 		int nnz, int m, int *csrSortedRowPtr, cusparseIndexBase_t idxBase)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcoo2csr, OP_cusparseXcoo2csr,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXcoo2csr, LEARNED, handle);
 	PUT(device, cooRowInd), PUT_INT(nnz), PUT_INT(m), PUT(device, csrSortedRowPtr),
 	PUT_INT(idxBase);
 	return library_send(&items);
@@ -1053,10 +927,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2coo(cusparseHandle_t handle,
 		const int *csrSortedRowPtr, int nnz, int m, int *cooRowInd,
 		cusparseIndexBase_t idxBase)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2coo, OP_cusparseXcsr2coo,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXcsr2coo, LEARNED, handle);
 	PUT(device, csrSortedRowPtr), PUT_INT(nnz), PUT_INT(m), PUT(device, cooRowInd),
 	PUT_INT(idxBase);
 	return library_send(&items);
@@ -1068,10 +939,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle,
 		const int *csrSortedRowPtrA, const int *csrSortedColIndA, int blockDim,
 		const cusparseMatDescr_t descrC, int *bsrSortedRowPtrC, int *nnzTotalDevHostPtr)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2bsrNnz, OP_cusparseXcsr2bsrNnz,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXcsr2bsrNnz, LEARNED, handle);
 	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT_INT(blockDim),
 	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
@@ -1083,10 +951,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2bsrNnz(cusparseHandle_t handle,
 #define LIKE_cusparseScsr2bsr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsr2bsr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
@@ -1104,10 +969,7 @@ LIKE_cusparseScsr2bsr(cusparseZcsr2bsr, cuDoubleComplex)
 #define LIKE_cusparseSbsr2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSbsr2csr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
 				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
@@ -1125,10 +987,7 @@ LIKE_cusparseSbsr2csr(cusparseZbsr2csr, cuDoubleComplex)
 #define LIKE_cusparseSgebsr2gebsc_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsc_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(device, bsrSortedVal), \
 				PUT(device, bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
 				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), \
@@ -1144,10 +1003,7 @@ LIKE_cusparseSgebsr2gebsc_bufferSize(cusparseZgebsr2gebsc_bufferSize, cuDoubleCo
 #define LIKE_cusparseSgebsr2gebsc(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsc(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(device, bsrSortedVal), \
 				PUT(device, bsrSortedRowPtr), PUT(device, bsrSortedColInd), \
 				PUT_INT(rowBlockDim), PUT_INT(colBlockDim), PUT(device, \
@@ -1164,10 +1020,7 @@ LIKE_cusparseSgebsr2gebsc(cusparseZgebsr2gebsc, cuDoubleComplex)
 #define LIKE_cusparseSgebsr2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2csr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), PUT(device, \
 				bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
@@ -1185,10 +1038,7 @@ LIKE_cusparseSgebsr2csr(cusparseZgebsr2csr, cuDoubleComplex)
 #define LIKE_cusparseScsr2gebsr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsr2gebsr_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
@@ -1208,10 +1058,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle,
 		const cusparseMatDescr_t descrC, int *bsrSortedRowPtrC, int rowBlockDim,
 		int colBlockDim, int *nnzTotalDevHostPtr, void *pBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcsr2gebsrNnz,
-		OP_cusparseXcsr2gebsrNnz, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXcsr2gebsrNnz, LEARNED, handle);
 	PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, csrSortedRowPtrA), PUT(device, csrSortedColIndA),
 	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrC),
@@ -1224,10 +1071,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsr2gebsrNnz(cusparseHandle_t handle,
 #define LIKE_cusparseScsr2gebsr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsr2gebsr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(m), PUT_INT(n), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), \
@@ -1246,10 +1090,7 @@ LIKE_cusparseScsr2gebsr(cusparseZcsr2gebsr, cuDoubleComplex)
 #define LIKE_cusparseSgebsr2gebsr_bufferSize(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsr_bufferSize(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(descriptor, \
 				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
 				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
@@ -1271,10 +1112,7 @@ STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
 		const cusparseMatDescr_t descrC, int *bsrSortedRowPtrC, int rowBlockDimC,
 		int colBlockDimC, int *nnzTotalDevHostPtr, void *pBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXgebsr2gebsrNnz,
-		OP_cusparseXgebsr2gebsrNnz, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXgebsr2gebsrNnz, LEARNED, handle);
 	PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb),
 	PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedRowPtrA),
 	PUT(device, bsrSortedColIndA), PUT_INT(rowBlockDimA), PUT_INT(colBlockDimA),
@@ -1288,10 +1126,7 @@ STUB_EXPORT cusparseStatus_t cusparseXgebsr2gebsrNnz(cusparseHandle_t handle,
 #define LIKE_cusparseSgebsr2gebsr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseSgebsr2gebsr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(dirA), PUT_INT(mb), PUT_INT(nb), PUT_INT(nnzb), PUT(descriptor, \
 				descrA, CUSPARSE_ITEM_MATRIX), PUT(device, bsrSortedValA), \
 				PUT(device, bsrSortedRowPtrA), PUT(device, bsrSortedColIndA), \
@@ -1311,10 +1146,7 @@ LIKE_cusparseSgebsr2gebsr(cusparseZgebsr2gebsr, cuDoubleComplex)
 STUB_EXPORT cusparseStatus_t cusparseCreateIdentityPermutation(cusparseHandle_t handle, int n,
 		int *p)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseCreateIdentityPermutation,
-		OP_cusparseCreateIdentityPermutation, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseCreateIdentityPermutation, LEARNED, handle);
 	PUT_INT(n), PUT(device, p);
 	return library_send(&items);
 }
@@ -1324,10 +1156,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcoosort_bufferSizeExt(cusparseHandle_t han
 		int n, int nnz, const int *cooRowsA, const int *cooColsA,
 		size_t *pBufferSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcoosort_bufferSizeExt,
-		OP_cusparseXcoosort_bufferSizeExt, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseXcoosort_bufferSizeExt, CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, cooColsA),
 	PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
@@ -1338,10 +1167,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcoosort_bufferSizeExt(cusparseHandle_t han
 	STUB_EXPORT cusparseStatus_t name(cusparseHandle_t handle, int m, int n, int nnz, \
 			int *cooRowsA, int *cooColsA, int *P, void *pBuffer) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cooRowsA), PUT(device, \
 				cooColsA), PUT(device, P), PUT(device, pBuffer); \
 		return library_send(&items); \
@@ -1354,10 +1180,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrsort_bufferSizeExt(cusparseHandle_t han
 		int n, int nnz, const int *csrRowPtrA, const int *csrColIndA,
 		size_t *pBufferSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcsrsort_bufferSizeExt,
-		OP_cusparseXcsrsort_bufferSizeExt, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseXcsrsort_bufferSizeExt, CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrRowPtrA), PUT(device, csrColIndA),
 	PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
@@ -1368,10 +1191,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcsrsort(cusparseHandle_t handle, int m, in
 		const cusparseMatDescr_t descrA, const int *csrRowPtrA, int *csrColIndA, int *P,
 		void *pBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcsrsort, OP_cusparseXcsrsort,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXcsrsort, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, csrRowPtrA), PUT(device, csrColIndA), PUT(device, P), PUT(device, pBuffer);
 	return library_send(&items);
@@ -1382,10 +1202,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort_bufferSizeExt(cusparseHandle_t han
 		int n, int nnz, const int *cscColPtrA, const int *cscRowIndA,
 		size_t *pBufferSizeInBytes)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcscsort_bufferSizeExt,
-		OP_cusparseXcscsort_bufferSizeExt, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseXcscsort_bufferSizeExt, CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, cscColPtrA), PUT(device, cscRowIndA),
 	PUT_OUT(pBufferSizeInBytes);
 	return library_send(&items);
@@ -1396,10 +1213,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, in
 		const cusparseMatDescr_t descrA, const int *cscColPtrA, int *cscRowIndA, int *P,
 		void *pBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseXcscsort, OP_cusparseXcscsort,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseXcscsort, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, CUSPARSE_ITEM_MATRIX),
 	PUT(device, cscColPtrA), PUT(device, cscRowIndA), PUT(device, P), PUT(device, pBuffer);
 	return library_send(&items);
@@ -1409,10 +1223,7 @@ STUB_EXPORT cusparseStatus_t cusparseXcscsort(cusparseHandle_t handle, int m, in
 #define LIKE_cusparseScsru2csr_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsru2csr_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, \
 				csrRowPtr), PUT(device, csrColInd), PUT(descriptor, info, \
 				CUSPARSE_ITEM_CSRU2CSR | LIBRARY_STAYS), \
@@ -1428,10 +1239,7 @@ LIKE_cusparseScsru2csr_bufferSizeExt(cusparseZcsru2csr_bufferSizeExt, cuDoubleCo
 #define LIKE_cusparseScsru2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseScsru2csr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrVal), PUT(device, \
 				csrRowPtr), PUT(device, csrColInd), PUT(descriptor, info, \
@@ -1451,10 +1259,7 @@ LIKE_cusparseScsru2csr(cusparseZcsr2csru, cuDoubleComplex)
 #define LIKE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csr_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, \
 				threshold ? threshold : NULL, sizeof(TYPE), \
 				cusparse_place(items.mode), true), PUT(descriptor, descrC, \
@@ -1471,10 +1276,7 @@ LIKE_cusparseHpruneDense2csr_bufferSizeExt(cusparseDpruneDense2csr_bufferSizeExt
 #define LIKE_cusparseHpruneDense2csrNnz(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrNnz(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, threshold, \
 				sizeof(TYPE), cusparse_place(items.mode), false), \
 				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
@@ -1491,10 +1293,7 @@ STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle,
 		const cusparseMatDescr_t descrC, int *csrSortedRowPtrC, int *nnzTotalDevHostPtr,
 		void *pBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDpruneDense2csrNnz,
-		OP_cusparseDpruneDense2csrNnz, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseDpruneDense2csrNnz, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda),
 	PUT(placed, threshold, 8, cusparse_place(items.mode), false),
 	PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedRowPtrC),
@@ -1506,10 +1305,7 @@ STUB_EXPORT cusparseStatus_t cusparseDpruneDense2csrNnz(cusparseHandle_t handle,
 #define LIKE_cusparseHpruneDense2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(placed, threshold, \
 				sizeof(TYPE), cusparse_place(items.mode), false), \
 				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
@@ -1525,10 +1321,7 @@ LIKE_cusparseHpruneDense2csr(cusparseDpruneDense2csr, double)
 #define LIKE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csr_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
@@ -1547,10 +1340,7 @@ LIKE_cusparseHpruneCsr2csr_bufferSizeExt(cusparseDpruneCsr2csr_bufferSizeExt, do
 #define LIKE_cusparseHpruneCsr2csrNnz(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrNnz(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
@@ -1568,10 +1358,7 @@ LIKE_cusparseHpruneCsr2csrNnz(cusparseDpruneCsr2csrNnz, double)
 #define LIKE_cusparseHpruneCsr2csr(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csr(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(placed, \
@@ -1589,10 +1376,7 @@ LIKE_cusparseHpruneCsr2csr(cusparseDpruneCsr2csr, double)
 #define LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
 				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
 				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
@@ -1615,10 +1399,7 @@ LIKE_cusparseHpruneDense2csrByPercentage_bufferSizeExt(
 #define LIKE_cusparseHpruneDense2csrNnzByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrNnzByPercentage(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
 				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
 				csrRowPtrC), PUT(result, nnzTotalDevHostPtr, 4), \
@@ -1634,10 +1415,7 @@ LIKE_cusparseHpruneDense2csrNnzByPercentage(cusparseDpruneDense2csrNnzByPercenta
 #define LIKE_cusparseHpruneDense2csrByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneDense2csrByPercentage(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT(device, A), PUT_INT(lda), PUT(float, percentage), \
 				PUT(descriptor, descrC, CUSPARSE_ITEM_MATRIX), PUT(device, \
 				csrSortedValC), PUT(device, csrSortedRowPtrC), PUT(device, \
@@ -1653,10 +1431,7 @@ LIKE_cusparseHpruneDense2csrByPercentage(cusparseDpruneDense2csrByPercentage, do
 #define LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, LIBRARY_CACHED, \
-				handle); \
+		BEGIN(cusparse, name, CACHED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
@@ -1681,10 +1456,7 @@ LIKE_cusparseHpruneCsr2csrByPercentage_bufferSizeExt(
 #define LIKE_cusparseHpruneCsr2csrNnzByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrNnzByPercentage(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
@@ -1702,10 +1474,7 @@ LIKE_cusparseHpruneCsr2csrNnzByPercentage(cusparseDpruneCsr2csrNnzByPercentage, 
 #define LIKE_cusparseHpruneCsr2csrByPercentage(name, TYPE) \
 	STUB_EXPORT PROTOTYPE_cusparseHpruneCsr2csrByPercentage(name, TYPE) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(m), PUT_INT(n), PUT_INT(nnzA), PUT(descriptor, descrA, \
 				CUSPARSE_ITEM_MATRIX), PUT(device, csrSortedValA), PUT(device, \
 				csrSortedRowPtrA), PUT(device, csrSortedColIndA), PUT(float, \
@@ -1726,10 +1495,7 @@ STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, 
 		cusparseAction_t copyValues, cusparseIndexBase_t idxBase,
 		cusparseCsr2CscAlg_t alg, void *buffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseCsr2cscEx2, OP_cusparseCsr2cscEx2,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseCsr2cscEx2, LEARNED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
 	PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
 	PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
@@ -1744,10 +1510,7 @@ STUB_EXPORT cusparseStatus_t cusparseCsr2cscEx2_bufferSize(cusparseHandle_t hand
 		cusparseAction_t copyValues, cusparseIndexBase_t idxBase,
 		cusparseCsr2CscAlg_t alg, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseCsr2cscEx2_bufferSize,
-		OP_cusparseCsr2cscEx2_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseCsr2cscEx2_bufferSize, CACHED, handle);
 	PUT_INT(m), PUT_INT(n), PUT_INT(nnz), PUT(device, csrVal), PUT(device, csrRowPtr),
 	PUT(device, csrColInd), PUT(device, cscVal), PUT(device, cscColPtr),
 	PUT(device, cscRowInd), PUT_INT(valType), PUT_INT(copyValues), PUT_INT(idxBase),
@@ -2033,10 +1796,7 @@ STUB(library, cusparseStatus_t, cusparseDnMatGetStridedBatch, hand_cusparseDnMat
 STUB_EXPORT cusparseStatus_t cusparseAxpby(cusparseHandle_t handle, const void *alpha,
 		cusparseConstSpVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseAxpby, OP_cusparseAxpby,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseAxpby, LEARNED, handle);
 	PUT(placed, alpha, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
 	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
 	PUT(placed, beta, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
@@ -2048,10 +1808,7 @@ STUB_EXPORT cusparseStatus_t cusparseAxpby(cusparseHandle_t handle, const void *
 STUB_EXPORT cusparseStatus_t cusparseGather(cusparseHandle_t handle,
 		cusparseConstDnVecDescr_t vecY, cusparseSpVecDescr_t vecX)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseGather, OP_cusparseGather,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseGather, LEARNED, handle);
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC);
 	return library_send(&items);
 }
@@ -2060,10 +1817,7 @@ STUB_EXPORT cusparseStatus_t cusparseGather(cusparseHandle_t handle,
 STUB_EXPORT cusparseStatus_t cusparseScatter(cusparseHandle_t handle,
 		cusparseConstSpVecDescr_t vecX, cusparseDnVecDescr_t vecY)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseScatter, OP_cusparseScatter,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseScatter, LEARNED, handle);
 	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
 	return library_send(&items);
 }
@@ -2072,10 +1826,7 @@ STUB_EXPORT cusparseStatus_t cusparseScatter(cusparseHandle_t handle,
 STUB_EXPORT cusparseStatus_t cusparseRot(cusparseHandle_t handle, const void *c_coeff,
 		const void *s_coeff, cusparseSpVecDescr_t vecX, cusparseDnVecDescr_t vecY)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseRot, OP_cusparseRot,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseRot, LEARNED, handle);
 	PUT(placed, c_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
 	PUT(placed, s_coeff, cusparse_factor_bytes(vecX), cusparse_place(items.mode), false),
 	PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC), PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC);
@@ -2088,10 +1839,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle,
 		cusparseConstDnVecDescr_t vecY, const void *result, cudaDataType computeType,
 		size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpVV_bufferSize,
-		OP_cusparseSpVV_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSpVV_bufferSize, CACHED, handle);
 	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC), PUT(device, result), PUT_INT(computeType),
 	PUT_OUT(bufferSize);
@@ -2103,10 +1851,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOpera
 		cusparseConstSpVecDescr_t vecX, cusparseConstDnVecDescr_t vecY, void *result,
 		cudaDataType computeType, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpVV, OP_cusparseSpVV,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpVV, LEARNED, handle);
 	PUT_INT(opX), PUT(descriptor, vecX, CUSPARSE_ITEM_SPVEC),
 	PUT(descriptor, vecY, CUSPARSE_ITEM_DNVEC),
 	PUT(result, result, cusparse_scalar_bytes(computeType)), PUT_INT(computeType),
@@ -2119,10 +1864,7 @@ STUB_EXPORT cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t h
 		cusparseConstSpMatDescr_t matA, cusparseDnMatDescr_t matB,
 		cusparseSparseToDenseAlg_t alg, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSparseToDense_bufferSize,
-		OP_cusparseSparseToDense_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSparseToDense_bufferSize, CACHED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
@@ -2133,10 +1875,7 @@ STUB_EXPORT cusparseStatus_t cusparseSparseToDense(cusparseHandle_t handle,
 		cusparseConstSpMatDescr_t matA, cusparseDnMatDescr_t matB,
 		cusparseSparseToDenseAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSparseToDense,
-		OP_cusparseSparseToDense, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSparseToDense, LEARNED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT), PUT(descriptor, matB, CUSPARSE_ITEM_DNMAT),
 	PUT_INT(alg), PUT(device, externalBuffer);
 	return library_send(&items);
@@ -2147,10 +1886,7 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_bufferSize(cusparseHandle_t h
 		cusparseConstDnMatDescr_t matA, cusparseSpMatDescr_t matB,
 		cusparseDenseToSparseAlg_t alg, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_bufferSize,
-		OP_cusparseDenseToSparse_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseDenseToSparse_bufferSize, CACHED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT), PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT),
 	PUT_INT(alg), PUT_OUT(bufferSize);
 	return library_send(&items);
@@ -2161,10 +1897,7 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_analysis(cusparseHandle_t han
 		cusparseConstDnMatDescr_t matA, cusparseSpMatDescr_t matB,
 		cusparseDenseToSparseAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_analysis,
-		OP_cusparseDenseToSparse_analysis, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseDenseToSparse_analysis, CALL, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
 	PUT(device, externalBuffer);
@@ -2176,10 +1909,7 @@ STUB_EXPORT cusparseStatus_t cusparseDenseToSparse_convert(cusparseHandle_t hand
 		cusparseConstDnMatDescr_t matA, cusparseSpMatDescr_t matB,
 		cusparseDenseToSparseAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseDenseToSparse_convert,
-		OP_cusparseDenseToSparse_convert, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseDenseToSparse_convert, LEARNED, handle);
 	PUT(descriptor, matA, CUSPARSE_ITEM_DNMAT),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
 	PUT(device, externalBuffer);
@@ -2192,10 +1922,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV(cusparseHandle_t handle, cusparseOpera
 		cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpMVAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMV, OP_cusparseSpMV,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpMV, LEARNED, handle);
 	PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2213,10 +1940,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_bufferSize(cusparseHandle_t handle,
 		cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpMVAlg_t alg, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMV_bufferSize,
-		OP_cusparseSpMV_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSpMV_bufferSize, CACHED, handle);
 	PUT_INT(opA),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
@@ -2234,10 +1958,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle,
 		cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpMVAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMV_preprocess,
-		OP_cusparseSpMV_preprocess, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpMV_preprocess, LEARNED, handle);
 	PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2270,10 +1991,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_bufferSize(cusparseHandle_t ha
 		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
 		size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_bufferSize,
-		OP_cusparseSpMatConvert_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSpMatConvert_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT),
 	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT), PUT_INT(copyValues), PUT_INT(alg),
 	PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
@@ -2288,10 +2006,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert_analysis(cusparseHandle_t hand
 		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
 		void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert_analysis,
-		OP_cusparseSpMatConvert_analysis, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpMatConvert_analysis, CALL, handle);
 	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(copyValues),
 	PUT_INT(alg), PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
@@ -2306,10 +2021,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMatConvert(cusparseHandle_t handle,
 		cusparseSpMatConvertAlg_t alg, cusparseSpMatConvertDescr_t convertDescr,
 		void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMatConvert,
-		OP_cusparseSpMatConvert, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpMatConvert, LEARNED, handle);
 	PUT_INT(opA), PUT(descriptor, sourceDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, targetDescr, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(copyValues),
 	PUT_INT(alg), PUT(descriptor, convertDescr, CUSPARSE_ITEM_CONVERT | LIBRARY_STAYS),
@@ -2328,10 +2040,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_bufferSize(cusparseHandle_t handle,
 		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr,
 		size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_bufferSize,
-		OP_cusparseSpSV_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSpSV_bufferSize, CACHED, handle);
 	PUT_INT(opA),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
@@ -2348,10 +2057,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_analysis(cusparseHandle_t handle,
 		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr,
 		void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_analysis,
-		OP_cusparseSpSV_analysis, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpSV_analysis, LEARNED, handle);
 	PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2369,10 +2075,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle,
 		cusparseConstDnVecDescr_t vecX, cusparseDnVecDescr_t vecY,
 		cudaDataType computeType, cusparseSpSVAlg_t alg, cusparseSpSVDescr_t spsvDescr)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_solve, OP_cusparseSpSV_solve,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpSV_solve, LEARNED, handle);
 	PUT_INT(opA),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2386,10 +2089,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle,
 STUB_EXPORT cusparseStatus_t cusparseSpSV_updateMatrix(cusparseHandle_t handle,
 		cusparseSpSVDescr_t spsvDescr, void *newValues, cusparseSpSVUpdate_t updatePart)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSV_updateMatrix,
-		OP_cusparseSpSV_updateMatrix, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpSV_updateMatrix, LEARNED, handle);
 	PUT(descriptor, spsvDescr, CUSPARSE_ITEM_SPSV | LIBRARY_STAYS), PUT(device, newValues),
 	PUT_INT(updatePart);
 	return library_send(&items);
@@ -2406,10 +2106,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle,
 		cusparseDnMatDescr_t matC, cudaDataType computeType, cusparseSpSMAlg_t alg,
 		cusparseSpSMDescr_t spsmDescr, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_bufferSize,
-		OP_cusparseSpSM_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSpSM_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
@@ -2426,10 +2123,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle,
 		cusparseDnMatDescr_t matC, cudaDataType computeType, cusparseSpSMAlg_t alg,
 		cusparseSpSMDescr_t spsmDescr, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_analysis,
-		OP_cusparseSpSM_analysis, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpSM_analysis, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2448,10 +2142,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle,
 		cusparseDnMatDescr_t matC, cudaDataType computeType, cusparseSpSMAlg_t alg,
 		cusparseSpSMDescr_t spsmDescr)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_solve, OP_cusparseSpSM_solve,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpSM_solve, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2465,10 +2156,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle,
 STUB_EXPORT cusparseStatus_t cusparseSpSM_updateMatrix(cusparseHandle_t handle,
 		cusparseSpSMDescr_t spsmDescr, void *newValues, cusparseSpSMUpdate_t updatePart)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpSM_updateMatrix,
-		OP_cusparseSpSM_updateMatrix, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpSM_updateMatrix, LEARNED, handle);
 	PUT(descriptor, spsmDescr, CUSPARSE_ITEM_SPSM | LIBRARY_STAYS), PUT(device, newValues),
 	PUT_INT(updatePart);
 	return library_send(&items);
@@ -2481,10 +2169,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM_bufferSize(cusparseHandle_t handle,
 		const void *beta, cusparseDnMatDescr_t matC, cudaDataType computeType,
 		cusparseSpMMAlg_t alg, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMM_bufferSize,
-		OP_cusparseSpMM_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSpMM_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
@@ -2503,10 +2188,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM_preprocess(cusparseHandle_t handle,
 		const void *beta, cusparseDnMatDescr_t matC, cudaDataType computeType,
 		cusparseSpMMAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMM_preprocess,
-		OP_cusparseSpMM_preprocess, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpMM_preprocess, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2525,10 +2207,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOpera
 		cusparseConstDnMatDescr_t matB, const void *beta, cusparseDnMatDescr_t matC,
 		cudaDataType computeType, cusparseSpMMAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpMM, OP_cusparseSpMM,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpMM, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2552,10 +2231,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_workEstimation(cusparseHandle_t hand
 		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1,
 		void *externalBuffer1)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_workEstimation,
-		OP_cusparseSpGEMM_workEstimation, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpGEMM_workEstimation, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2581,10 +2257,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t hand
 		float chunk_fraction, size_t *bufferSize3, void *externalBuffer3,
 		size_t *bufferSize2)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_estimateMemory,
-		OP_cusparseSpGEMM_estimateMemory, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpGEMM_estimateMemory, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2607,10 +2280,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle,
 		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize2,
 		void *externalBuffer2)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMM_compute,
-		OP_cusparseSpGEMM_compute, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpGEMM_compute, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2628,10 +2298,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle,
 #define LIKE_cusparseSpGEMM_copy(name) \
 	STUB_EXPORT PROTOTYPE_cusparseSpGEMM_copy(name) \
 	{ \
-		struct library_items items; \
-\
-		library_begin(&items, &cusparse_front, CALL_##name, OP_##name, \
-				LIBRARY_LEARNED, handle); \
+		BEGIN(cusparse, name, LEARNED, handle); \
 		PUT_INT(opA), PUT_INT(opB), PUT(placed, alpha, \
 				cusparse_scalar_bytes(computeType), \
 				cusparse_place(items.mode), false), PUT(descriptor, matA, \
@@ -2653,10 +2320,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_workEstimation(cusparseHandle_t
 		cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg,
 		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1, void *externalBuffer1)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_workEstimation,
-		OP_cusparseSpGEMMreuse_workEstimation, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpGEMMreuse_workEstimation, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
@@ -2674,10 +2338,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_nnz(cusparseHandle_t handle,
 		size_t *bufferSize3, void *externalBuffer3, size_t *bufferSize4,
 		void *externalBuffer4)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_nnz,
-		OP_cusparseSpGEMMreuse_nnz, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpGEMMreuse_nnz, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(alg),
@@ -2695,10 +2356,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMMreuse_copy(cusparseHandle_t handle,
 		cusparseSpMatDescr_t matC, cusparseSpGEMMAlg_t alg,
 		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize5, void *externalBuffer5)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEMMreuse_copy,
-		OP_cusparseSpGEMMreuse_copy, LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpGEMMreuse_copy, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB), PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
 	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(alg),
@@ -2719,10 +2377,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle,
 		cusparseSpMatDescr_t matC, cudaDataType computeType, cusparseSpGEAMAlg_t alg,
 		cusparseSpGEAMDescr_t spgeamDescr, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM_bufferSize,
-		OP_cusparseSpGEAM_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSpGEAM_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
@@ -2742,10 +2397,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM_nnz(cusparseHandle_t handle,
 		cusparseSpMatDescr_t matC, cudaDataType computeType, cusparseSpGEAMAlg_t alg,
 		cusparseSpGEAMDescr_t spgeamDescr, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM_nnz, OP_cusparseSpGEAM_nnz,
-		LIBRARY_CALL, handle);
+	BEGIN(cusparse, cusparseSpGEAM_nnz, CALL, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2766,10 +2418,7 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEAM(cusparseHandle_t handle, cusparseOpe
 		cudaDataType computeType, cusparseSpGEAMAlg_t alg,
 		cusparseSpGEAMDescr_t spgeamDescr, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSpGEAM, OP_cusparseSpGEAM,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSpGEAM, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2790,10 +2439,7 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM_bufferSize(cusparseHandle_t handle,
 		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
 		cusparseSDDMMAlg_t alg, size_t *bufferSize)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM_bufferSize,
-		OP_cusparseSDDMM_bufferSize, LIBRARY_CACHED, handle);
+	BEGIN(cusparse, cusparseSDDMM_bufferSize, CACHED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha ? alpha : NULL, cusparse_scalar_bytes(computeType),
 			cusparse_place(items.mode), true),
@@ -2812,10 +2458,7 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM_preprocess(cusparseHandle_t handle,
 		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
 		cusparseSDDMMAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM_preprocess,
-		OP_cusparseSDDMM_preprocess, LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSDDMM_preprocess, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),
@@ -2833,10 +2476,7 @@ STUB_EXPORT cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOper
 		cusparseConstDnMatDescr_t matB, const void *beta, cusparseSpMatDescr_t matC,
 		cudaDataType computeType, cusparseSDDMMAlg_t alg, void *externalBuffer)
 {
-	struct library_items items;
-
-	library_begin(&items, &cusparse_front, CALL_cusparseSDDMM, OP_cusparseSDDMM,
-		LIBRARY_LEARNED, handle);
+	BEGIN(cusparse, cusparseSDDMM, LEARNED, handle);
 	PUT_INT(opA), PUT_INT(opB),
 	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
 			false),

@@ -223,7 +223,11 @@ static inline void library_put_descriptor(
 	items->front->descriptor(items, descriptor, kind);
 }
 
-/* What a stub puts its parameters with, into `items`. */
+/* A generated stub's beginning: the items of its call, for the front of SIDE. */
+#define BEGIN(side, name, verb, handle)                                                        \
+	struct library_items items;                                                            \
+	library_begin(&items, &side##_front, CALL_##name, OP_##name, LIBRARY_##verb, handle)
+/* What it puts its parameters with, into `items`. */
 #define PUT(what, ...) library_put_##what(&items, __VA_ARGS__)
 #define PUT_INT(value) PUT(int, (uint32_t)(value))
 #define PUT_LONG(value) PUT(long, (uint64_t)(value))

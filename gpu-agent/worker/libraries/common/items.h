@@ -127,5 +127,11 @@ void library_refuse(struct library_frame *f, int status);
 void library_violated(struct library_frame *f);
 /* Whether to stop before the library is called; `lacks`: it has no function `name`. */
 bool library_stop(struct library_frame *f, bool lacks, const char *name);
+/* The end of a generated serve function: what it got goes to the frame's function, which has
+ * CALLED's type. */
+#define CALL(called, ...)                                                                      \
+	return library_stop(f, !f->function, f->name)                                          \
+		       ? f->status                                                             \
+		       : (int)((__typeof__(&(called)))f->function)(__VA_ARGS__)
 
 #endif
