@@ -30,7 +30,7 @@ static double *expand(
 	places = (const unsigned char *)from +
 		 l->lines * l->groups * LT_KEPT * sparse_size(l->matrix.type);
 	for (int64_t g = 0; g < l->lines * l->groups; g++) {
-		unsigned bits = places[g / 2] >> (g % 2 ? 4 : 0);
+		unsigned bits = (unsigned)places[g / 2] >> (g % 2 ? 4 : 0);
 
 		for (unsigned i = 0; i < LT_KEPT; i++)
 			to[g * LT_GROUP + (bits >> 2 * i & 3)] = creal(
