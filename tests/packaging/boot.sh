@@ -34,7 +34,7 @@ ExecStopPost=/bin/systemctl --force --force poweroff
 UNIT
 ln -s ../proof.service "$scratch/root/etc/systemd/system/multi-user.target.wants/"
 cat >"$scratch/root/root/proof.sh" <<'PROOF'
-# The three commands that README's reader types, after the first; the driver is the software one here.
+# The commands of docs/PACKAGES.md; the driver is the software one here.
 set -x
 apt-get update -qq && apt-get install -y -qq --no-install-recommends /root/*.deb >/dev/null 2>&1 && echo ok-installed
 sed -i 's/^driver:.*/driver: software\nlog: debug/' /etc/vcuda/agent.yaml
@@ -43,11 +43,13 @@ systemctl start gpu-agent && for _ in $(seq 100); do
 	sleep 0.2
 done
 journalctl -u gpu-agent | grep -q 'event=worker.sandbox text="hidden, capabilities, landlock, seccomp"' && echo ok-sandbox
-[ "$(ps -o user= -C gpu-agent | sort -u)" != root ] && echo ok-no-root
+pid=$(systemctl show -p MainPID --value gpu-agent)
+[ "$(awk '/^Uid:/ {print $2}' "/proc/$pid/status")" -gt 0 ] && echo ok-no-root
 vcuda run --software -- /usr/lib/vcuda/demo/vectorAdd | grep -q 'sums are right' && echo ok-software
 vcuda run --agent 127.0.0.1 --token-file /var/lib/vcuda/token -- /usr/lib/vcuda/demo/vectorAdd |
 	grep -q 'sums are right' && echo ok-agent
-vcuda run --agent 127.0.0.1 -- /usr/lib/vcuda/demo/vectorAdd 2>&1 | grep -q 'sums are right' || echo ok-no-token-is-refused
+! vcuda run --agent 127.0.0.1 -- /usr/lib/vcuda/demo/vectorAdd && journalctl -u gpu-agent | grep -q 'event=hello.refused reason=token' &&
+	echo ok-no-token-is-refused
 install -m 644 /var/lib/vcuda/token /etc/vcuda/token # a credential would do it without copying
 printf 'agent: 127.0.0.1:9998\ntoken_file: /etc/vcuda/token\nsocket_mode: 0666\n' >/etc/vcuda/client.yaml
 systemctl start vcuda-client && sleep 1
