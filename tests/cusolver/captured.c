@@ -15,7 +15,7 @@ int main(void)
 	int words;
 	void *at, *right, *work, *info;
 
-	begin();
+	device_begin();
 	CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnSetStream(handle, (cudaStream_t)stream));

@@ -9,7 +9,6 @@
 
 #include <complex.h>
 #undef I
-#include <cuda.h>
 #include <cusolverDn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -18,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/check.h"
+#include "tests/device.h"
 
 typedef double complex number;
 
@@ -64,37 +63,6 @@ static inline double tolerance(enum type t, int n)
 
 /* ---- the device ---- */
 
-static inline void begin(void)
-{
-	CUdevice device;
-	CUcontext context;
-
-	CUDA(cuInit(0));
-	CUDA(cuDeviceGet(&device, 0));
-	CUDA(cuDevicePrimaryCtxRetain(&context, device));
-	CUDA(cuCtxSetCurrent(context));
-}
-
-/* Zeroed memory of the device; a byte where none is asked for. */
-static inline void *device(size_t bytes)
-{
-	CUdeviceptr at;
-
-	CUDA(cuMemAlloc(&at, bytes ? bytes : 1));
-	CUDA(cuMemsetD8(at, 0, bytes ? bytes : 1));
-	return (void *)(uintptr_t)at;
-}
-static inline void release(void *at)
-{
-	CUDA(cuMemFree((CUdeviceptr)(uintptr_t)at));
-}
-static inline void *host(size_t bytes)
-{
-	void *at = calloc(bytes ? bytes : 1, 1);
-
-	CHECK(at, "no memory");
-	return at;
-}
 static inline int int_of(const int *at)
 {
 	int value;

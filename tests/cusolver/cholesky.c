@@ -175,7 +175,7 @@ static void not_definite(enum type t, bool wide)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	info = device(sizeof(*info));

@@ -6,7 +6,7 @@
 
 CUSOLVER_TEST_NAMES := $(patsubst tests/cusolver/%.c,%,$(wildcard tests/cusolver/*.c))
 CUSOLVER_TESTS := $(foreach abi,11 12,$(addprefix $(BUILD)/cusolver/$(abi)/,$(CUSOLVER_TEST_NAMES)))
-CUSOLVER_TEST_HEADERS := tests/cusolver/check.h tests/cusolver/sparse.h tests/die.h
+CUSOLVER_TEST_HEADERS := tests/cusolver/check.h tests/cusolver/sparse.h tests/device.h tests/check.h tests/die.h
 CUSOLVER_TEST_CC = $(CC) -std=gnu17 -O2 -g $(WARNINGS) -Wno-conversion -D_GNU_SOURCE -DDISABLE_CUSOLVER_DEPRECATED -I.
 CUSOLVER_INCLUDE.11 = -isystem $(CACHE)/cusolver-11 -isystem $(CACHE)/cublas-12 -isystem $(CUDA12)/include -isystem $(CACHE)/cusparse-12.5
 CUSOLVER_INCLUDE.12 = -isystem $(CACHE)/cusolver-12 -isystem $(CACHE)/cublas-13 -isystem $(CUDA13)/include -isystem $(CACHE)/cusparse-12.9

@@ -284,7 +284,7 @@ static void not_definite(void)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	SOLVER(cusolverDnCreateSyevjInfo(&jacobi));

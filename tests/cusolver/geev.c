@@ -77,7 +77,7 @@ static void solve(enum type t, int n, bool apart)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	info = device(sizeof(*info));

@@ -93,7 +93,7 @@ static void invert(enum type t, int n, bool lower)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	info = device(sizeof(*info));
 	EACH_TYPE(t)

@@ -178,7 +178,7 @@ static void in_order(void)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	info = device(sizeof(*info));

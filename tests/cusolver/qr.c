@@ -145,7 +145,7 @@ static void block(enum type t, int m, int k)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	info = device(sizeof(*info));

@@ -126,7 +126,7 @@ static void three(enum type t, int n, bool lower)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	info = device(sizeof(*info));
 	EACH_TYPE(t)

@@ -244,7 +244,7 @@ static void settings(void)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	settings();
 	EACH_SIZE(n)
 	{

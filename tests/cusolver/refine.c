@@ -150,7 +150,7 @@ static void without_parameters(void)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	info = device(sizeof(*info));
 	EACH_SIZE(n)

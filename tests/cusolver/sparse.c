@@ -118,7 +118,7 @@ static void statuses(void)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverSpCreate(&handle));
 	EACH_TYPE(t)
 	{

@@ -167,7 +167,7 @@ int main(void)
 {
 	csrqrInfo_t info;
 
-	begin();
+	device_begin();
 	SOLVER(cusolverSpCreate(&handle));
 	EACH_TYPE(t)
 	{

@@ -232,7 +232,7 @@ static void permuted_of(int n)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverSpCreate(&handle));
 	EACH_SIZE(n)
 	{

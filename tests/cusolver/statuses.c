@@ -89,7 +89,7 @@ static void objects(void)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	EACH_TYPE(t)

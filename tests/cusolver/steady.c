@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 	number *start;
 
 	CHECK(argc == 3, "steady THING COUNT");
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	start = hermitian(D, N, false, 2 * N);
 	a = put(D, start, N, N, N);

@@ -246,7 +246,7 @@ static void random_projection(enum type t, int m, int n)
 
 int main(void)
 {
-	begin();
+	device_begin();
 	SOLVER(cusolverDnCreate(&handle));
 	SOLVER(cusolverDnCreateParams(&params));
 	SOLVER(cusolverDnCreateGesvdjInfo(&jacobi));

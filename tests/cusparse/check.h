@@ -9,7 +9,6 @@
 
 #include <complex.h>
 #undef I
-#include <cuda.h>
 #include <cusparse.h>
 #include <math.h>
 #include <stdbool.h>
@@ -18,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/check.h"
+#include "tests/device.h"
 
 typedef double complex number;
 
@@ -78,35 +77,10 @@ static inline double tolerance(cudaDataType t)
 
 static inline void begin(void)
 {
-	CUdevice gpu;
-	CUcontext context;
-
-	CUDA(cuInit(0));
-	CUDA(cuDeviceGet(&gpu, 0));
-	CUDA(cuDevicePrimaryCtxRetain(&context, gpu));
-	CUDA(cuCtxSetCurrent(context));
+	device_begin();
 	SPARSE(cusparseCreate(&handle));
 }
 
-static inline void *device(size_t bytes)
-{
-	CUdeviceptr at;
-
-	CUDA(cuMemAlloc(&at, bytes ? bytes : 1));
-	CUDA(cuMemsetD8(at, 0, bytes ? bytes : 1));
-	return (void *)(uintptr_t)at;
-}
-static inline void release(void *at)
-{
-	CUDA(cuMemFree((CUdeviceptr)(uintptr_t)at));
-}
-static inline void *host(size_t bytes)
-{
-	void *at = calloc(bytes ? bytes : 1, 1);
-
-	CHECK(at, "no memory");
-	return at;
-}
 static inline void *put_bytes(const void *from, size_t bytes)
 {
 	void *at = device(bytes);

@@ -9,7 +9,7 @@ CUSPARSE_INCLUDE.12 = -isystem $(CACHE)/cusparse-12.5 -isystem $(CUDA12)/include
 CUSPARSE_INCLUDE.13 = -isystem $(CACHE)/cusparse-12.9 -isystem $(CUDA13)/include
 
 define cusparse_test
-$$(BUILD)/cusparse/$(1)/%: tests/cusparse/%.c tests/cusparse/check.h tests/die.h \
+$$(BUILD)/cusparse/$(1)/%: tests/cusparse/%.c tests/cusparse/check.h tests/device.h tests/check.h tests/die.h \
 		$$(OBJ)/link/libcusparse.so.12 $$(OBJ)/link/libcuda.so.1
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)

@@ -219,13 +219,8 @@ int main(void)
 		{CUDA_R_8I, CUDA_R_16F, CUSPARSE_COMPUTE_32I, 32, 64, 32, true, false, false, 1,
 			CUSPARSELT_PRUNE_SPMMA_STRIP},
 	};
-	CUdevice gpu;
-	CUcontext context;
 
-	CUDA(cuInit(0));
-	CUDA(cuDeviceGet(&gpu, 0));
-	CUDA(cuDevicePrimaryCtxRetain(&context, gpu));
-	CUDA(cuCtxSetCurrent(context));
+	device_begin();
 	SPARSE(cusparseLtInit(&lt));
 	for (size_t i = 0; i < sizeof(problems) / sizeof(*problems); i++)
 		run(&problems[i]);

@@ -4,7 +4,7 @@
 
 SPARSELT_TESTS := $(patsubst tests/cusparselt/%.c,$(BUILD)/tests/sparselt/%,$(wildcard tests/cusparselt/*.c))
 
-$(SPARSELT_TESTS): $(BUILD)/tests/sparselt/%: tests/cusparselt/%.c tests/cusparse/check.h tests/die.h \
+$(SPARSELT_TESTS): $(BUILD)/tests/sparselt/%: tests/cusparselt/%.c tests/cusparse/check.h tests/device.h tests/check.h tests/die.h \
 		$(SPARSELT_LIB) $(SOFTGPU_LIB) | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
