@@ -17,8 +17,6 @@
 #include "shim/loader/linked.h"
 #include "shim/loader/loader.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-
 EXPORTED struct vcuda_guard vcuda_guard = {.linked = linked_number};
 
 static inline void reach(const void *at, size_t n, bool write)

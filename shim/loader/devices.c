@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define EXPORTED __attribute__((visibility("default")))
+#include "shim/loader/loader.h"
 
 /* Its numbers: Documentation/admin-guide/devices.txt of Linux has 195 for NVIDIA's. */
 enum { NVIDIA_MAJOR = 195, CONTROL_MINOR = 255 };

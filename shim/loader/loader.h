@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 
+/* What a program sees of this library. */
+#define EXPORTED __attribute__((visibility("default")))
+
 /* The C library's function of that name, kept in *KNOWN. */
 void *loader_next(const char *name, void *_Atomic *known) __attribute__((visibility("hidden")));
 

@@ -12,8 +12,6 @@
 #include "common/guard.h"
 #include "shim/loader/loader.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-
 extern struct vcuda_guard vcuda_guard;
 
 #define NEXT(name)                                                                             \
