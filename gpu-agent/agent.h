@@ -109,6 +109,7 @@ struct agent_config {
 	uint32_t warm_libraries;    /* what a worker opens before its session (library.h) */
 	bool sandbox_off;	    /* sandbox.h */
 	uint32_t log_level;	    /* enum log_level; set before worker_main */
+	uint32_t log_format;	    /* enum log_format; likewise */
 	bool pinned;		    /* worker_cpus counts; set before worker_main */
 	cpu_set_t worker_cpus;
 };

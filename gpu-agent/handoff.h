@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 4u
+#define HANDOFF_VERSION 5u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -72,6 +72,7 @@ struct handoff {
 	uint64_t copies_out_bytes;
 	uint64_t errors; /* refused frames and sticky errors */
 	char text[192];
+	char pod[128];	    /* SESSION: for the worker's log */
 	char release[32];   /* READY: the driver's own version, "580.95.05"; "" = not known */
 	uint32_t libraries; /* STATS: which were used (library.h) */
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */

@@ -40,6 +40,7 @@ static int role_main(const char *role)
 		return fail(2, &error);
 	close(AGENT_FD_CONFIG);
 	log_level = (enum log_level)config.log_level;
+	log_format = (enum log_format)config.log_format;
 	if (!strcmp(role, "front")) {
 		prctl(PR_SET_NAME, "agent-front");
 		log_open("agent-front");
@@ -98,6 +99,7 @@ int main(int argc, char **argv)
 		return fail(1, &error);
 	if (getenv("VCUDA_LOG"))
 		config.log_level = log_level;
+	config.log_format = log_format;
 	log_level = (enum log_level)config.log_level;
 	return supervisor_main(&config);
 }

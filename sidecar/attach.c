@@ -115,7 +115,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 			channel->doorbell, channel->server->spin);
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret) {
-		memcpy(channel->session, welcome.session, sizeof(channel->session));
+		log_session(&channel->subject, welcome.session);
 		return 0;
 	}
 	return ret == -ECONNREFUSED && welcome.status ? welcome.status : STATUS_NOT_READY;
@@ -168,6 +168,7 @@ static uint32_t attach_grant(
 	answer = request_answer(request, 0, "");
 	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
+	memcpy(answer.session, channel->subject.session, sizeof(channel->subject.session));
 	if (answer_send(channel, &answer, (int[]){channel->doorbell, segment->fd}, 2) < 0) {
 		error_set(error, 0, "the program went away while it was being attached");
 		channel->gone = true;

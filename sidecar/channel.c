@@ -413,7 +413,12 @@ static void channel_free(struct channel *channel)
 static void *channel_main(void *argument)
 {
 	struct channel *channel = argument;
+	const char *pod = channel->server->options.pod;
 
+	for (size_t i = 0; pod[i] && i + 1 < sizeof(channel->subject.pod); i++)
+		channel->subject.pod[i] =
+			pod[i] < ' ' || pod[i] == 127 || pod[i] == '"' ? '?' : pod[i];
+	log_about(&channel->subject);
 	if (!attach_attach(channel, &channel->request))
 		channel_serve(channel);
 	channel_free(channel);

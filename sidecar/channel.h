@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "common/log.h"
 #include "sidecar/outbound.h"
 #include "sidecar/replies.h"
 #include "sidecar/ring.h"
@@ -46,7 +47,7 @@ struct channel {
 	uint64_t control_at;
 	uint64_t work_at;
 	/* For `status`: written by the channel's thread. */
-	uint8_t session[16]; /* set before `state` becomes CHANNEL_OPEN */
+	struct log_subject subject; /* set before `state` becomes CHANNEL_OPEN */
 	uint64_t opened_at;
 	_Atomic uint32_t state; /* enum channel_state */
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;

@@ -55,6 +55,7 @@ const char options_usage[] =
 	"  --idle-exit S         end after S seconds without a process\n"
 	"  --dumpable 1          its user may attach a debugger, and gets core dumps (0)\n"
 	"  --log error|warn|info|debug\n"
+	"  --log-format text|json   of its log: logfmt or JSON, a line an event\n"
 	"  --json, --help, --version\n";
 
 void options_default(struct options *options)
@@ -212,6 +213,13 @@ static int set_log(const struct config_item *item, struct error *error)
 		item->text);
 }
 
+static int set_log_format(const struct config_item *item, struct error *error)
+{
+	if (!log_set_format(item->text))
+		return 0;
+	return error_set(error, 0, "%s: '%.40s' is not text or json", item->key, item->text);
+}
+
 static int set_tls(struct options *options, const struct config_item *item, struct error *error)
 {
 	struct transport_tls *tls = &options->tls;
@@ -285,6 +293,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_number(item, 0, 1, &o->dumpable, error);
 	if (!strcmp(key, "log"))
 		return set_log(item, error);
+	if (!strcmp(key, "log_format"))
+		return set_log_format(item, error);
 	return error_set(error, 0,
 		"unknown key '%.60s'; known: agent token token_file tls socket socket_mode ipc "
 		"pod "
@@ -292,7 +302,7 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"vram_limit gpu_count shm_size ring arena landing spin max_processes "
 		"attach_timeout ping_timeout "
 		"busy_timeout "
-		"idle_exit dumpable log",
+		"idle_exit dumpable log log_format",
 		key);
 }
 

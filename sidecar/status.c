@@ -47,16 +47,13 @@ static void add_text(cJSON *object, const char *name, const char *text)
 static cJSON *status_channel(struct channel *channel, uint64_t now)
 {
 	cJSON *object = cJSON_CreateObject();
-	char session[33];
 
-	for (size_t i = 0; i < sizeof(channel->session); i++)
-		snprintf(session + 2 * i, 3, "%02x", channel->session[i]);
 	add(object, "pid", (uint64_t)channel->peer.pid);
 	add(object, "uid", channel->peer.uid);
 	add_text(object, "program", channel->program);
 	cJSON_AddStringToObject(object, "state",
 		atomic_load(&channel->state) == CHANNEL_OPEN ? "open" : "lost");
-	cJSON_AddStringToObject(object, "session", session);
+	cJSON_AddStringToObject(object, "session", channel->subject.session);
 	add(object, "seconds", (now - channel->opened_at) / 1000000000u);
 	add_wire(object, channel->frames_sent, channel->bytes_sent, channel->frames_received,
 		channel->bytes_received);

@@ -139,8 +139,8 @@ static void worker_says_ended(
 	front_clean(text, sizeof(text), h->text, sizeof(h->text));
 	if (worker->session) {
 		note_stats(front, worker, h);
-		log_info("session.ended", "session=%" PRIu64 " worker=%d status=%u text=\"%s\"",
-			worker->session->number, worker->pid, h->status, text);
+		log_of(&worker->session->subject, LOG_INFO, "session.ended",
+			"worker=%d status=%u text=\"%s\"", worker->pid, h->status, text);
 	}
 	if (worker->state != WORKER_ENDING)
 		pool_expect_end(front, worker, CONTROL_STOP_MS);

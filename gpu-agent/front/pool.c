@@ -208,8 +208,8 @@ static void count_exit(struct front *front, const struct pool_worker *worker, in
 	else
 		front->counters.exits_clean++;
 	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-		log_error("worker.crash", "worker=%d signal=%d session=%" PRIu64, worker->pid,
-			WTERMSIG(status), worker->session ? worker->session->number : 0);
+		log_of(worker->session ? &worker->session->subject : NULL, LOG_ERROR,
+			"worker.crash", "worker=%d signal=%d", worker->pid, WTERMSIG(status));
 }
 
 void pool_exited(struct front *front, const struct control *control)
@@ -347,6 +347,7 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 
 	snprintf(h.text, sizeof(h.text), "%s", session->transport->name);
 	memcpy(h.session, session->id, sizeof(h.session));
+	snprintf(h.pod, sizeof(h.pod), "%s", session->pod);
 	for (uint32_t i = 0; i < h.device_count; i++) {
 		h.gpus[i] = (uint8_t)quota_gpu(front, session, i);
 		h.devices[i].lease = session->account.lease[h.gpus[i]];

@@ -77,8 +77,8 @@ static void give_up(struct front *front, struct session *session, const char *wh
 {
 	struct pool_worker *worker = session->worker;
 
-	log_info("session.dropped", "session=%llu peer=%s text=\"%s\"",
-		(unsigned long long)session->number, session->peer.text, why);
+	log_of(&session->subject, LOG_INFO, "session.dropped", "peer=%s text=\"%s\"",
+		session->peer.text, why);
 	quota_close_account(front, session);
 	set_free(front, session);
 	if (worker)
@@ -179,6 +179,8 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	front_clean(session->program, sizeof(session->program), hello->program,
 		sizeof(hello->program));
 	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
+	log_session(&session->subject, session->id);
+	snprintf(session->subject.pod, sizeof(session->subject.pod), "%s", session->pod);
 	session->peer = *from->peer;
 	session->transport = from->transport;
 	session->tenant = from->tenant;
@@ -233,9 +235,8 @@ static void hand_over(struct front *front, struct session *session)
 	if (ret) {
 		/* The worker is on its way out, and session_ended comes with its exit: the
 		 * client sees its connections close. */
-		log_error("session.handoff", "session=%llu worker=%d text=\"%s\"",
-			(unsigned long long)session->number, session->worker->pid,
-			strerror(-ret));
+		log_of(&session->subject, LOG_ERROR, "session.handoff", "worker=%d text=\"%s\"",
+			session->worker->pid, strerror(-ret));
 		session->state = SESSION_ENDING;
 		pool_stop(front, session->worker, STATUS_NOT_READY, "it took no session");
 		return;
@@ -243,10 +244,10 @@ static void hand_over(struct front *front, struct session *session)
 	session->state = SESSION_RUNNING;
 	session->deadline = 0;
 	front->counters.sessions++;
-	log_info("session.open",
-		"session=%llu worker=%d peer=%s pod=\"%s\" program=\"%s\" client=%u",
+	log_of(&session->subject, LOG_INFO, "session.open",
+		"number=%llu worker=%d peer=%s program=\"%s\" client=%u",
 		(unsigned long long)session->number, session->worker->pid, session->peer.text,
-		session->pod, session->program, session->pid);
+		session->program, session->pid);
 }
 
 /* One connection more. */
@@ -415,9 +416,9 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 
 void session_ended(struct front *front, struct session *session)
 {
-	log_info("session.close",
-		"session=%llu seconds=%lld launches=%llu received=%llu sent=%llu errors=%llu",
-		(unsigned long long)session->number, (long long)(time(NULL) - session->started),
+	log_of(&session->subject, LOG_INFO, "session.close",
+		"seconds=%lld launches=%llu received=%llu sent=%llu errors=%llu",
+		(long long)(time(NULL) - session->started),
 		(unsigned long long)session->stats.launches,
 		(unsigned long long)session->stats.bytes_received,
 		(unsigned long long)session->stats.bytes_sent,
@@ -475,8 +476,8 @@ uint64_t session_tick(struct front *front, uint64_t now)
 			continue;
 		}
 		if (session->state == SESSION_RUNNING) {
-			log_warn("session.outlived", "session=%llu worker=%d",
-				(unsigned long long)session->number, session->worker->pid);
+			log_of(&session->subject, LOG_WARN, "session.outlived", "worker=%d",
+				session->worker->pid);
 			session->deadline = 0;
 			pool_stop(
 				front, session->worker, STATUS_NOT_READY, "the client is gone");

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/ledger.h"
@@ -53,7 +54,8 @@ struct session {
 	unsigned joined_count;	   /* … and how many have come */
 	uint32_t stripes;	   /* handed over */
 	uint64_t features;
-	uint64_t number;   /* in the order of coming, never reused */
+	uint64_t number; /* in the order of coming, never reused */
+	struct log_subject subject;
 	uint32_t pid, uid; /* as the client says */
 	char program[64], pod[sizeof(((struct session_hello *)0)->pod)];
 	struct transport_peer peer;

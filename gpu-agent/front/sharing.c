@@ -118,8 +118,8 @@ static void want(struct front *front, struct pool_worker *worker, const struct h
 		answer.bytes = share->bytes;
 		ret = pool_say_with(worker, &answer, share->fd);
 	} else {
-		log_info("share.refused", "session=%llu",
-			(unsigned long long)worker->session->number);
+		log_of(&worker->session->subject, LOG_INFO, "share.refused", "gpu=%u",
+			h->device);
 		ret = pool_say(worker, &answer);
 	}
 	if (ret)

@@ -94,6 +94,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 	cJSON *memory;
 
 	cJSON_AddNumberToObject(object, "session", (double)s->number);
+	cJSON_AddStringToObject(object, "id", s->subject.session);
 	cJSON_AddStringToObject(object, "state", session_state_name(s->state));
 	cJSON_AddStringToObject(object, "tenant", s->tenant->name);
 	cJSON_AddStringToObject(object, "pod", s->pod);

@@ -35,6 +35,7 @@ static const struct flag flags[] = {
 	{"--cache-dir", "cache_dir", "DIR", "where modules are kept"},
 	{"--sandbox", "sandbox", "on|off", "off: workers can do all that the agent can"},
 	{"--log", "log", "LEVEL", "error, warn, info or debug"},
+	{"--log-format", "log_format", "FORMAT", "text (logfmt) or json"},
 	{"--ready-file", "ready_file", "FILE", "write the ports there (JSON) when ready"},
 	{"--set", NULL, "KEY=VALUE", "any setting of the configuration file"},
 	{"--check-config", NULL, NULL, "check the configuration, start nothing"},

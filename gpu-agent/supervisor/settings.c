@@ -141,6 +141,14 @@ static int set_log(struct agent_config *config, const char *value)
 	return -EINVAL;
 }
 
+static int set_log_format(struct agent_config *config, const char *value)
+{
+	int ret = log_set_format(value);
+
+	config->log_format = log_format;
+	return ret;
+}
+
 static int set_token(struct agent_config *config, const char *value)
 {
 	return token_set(&config->tokens, value);
@@ -223,6 +231,7 @@ static const struct setting settings[] = {
 		"milliseconds, 0-86400000 (0 = none)"},
 	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on or off"},
 	{"log", SPECIAL, 0, 0, 0, set_log, "error, warn, info or debug"},
+	{"log_format", SPECIAL, 0, 0, 0, set_log_format, "text or json"},
 	{"ready_file", PATH(ready_file)},
 	{"health_socket", TEXT, AT(health_socket), 0,
 		sizeof(((struct agent_config *)0)->health_socket), NULL,

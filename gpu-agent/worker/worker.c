@@ -367,6 +367,10 @@ static int worker_session(struct worker *w, struct handoff *message)
 		if (message->what == HANDOFF_SESSION && fds[0] >= 0)
 			break;
 	}
+	message->pod[sizeof(message->pod) - 1] = 0;
+	log_session(&w->subject, message->session);
+	snprintf(w->subject.pod, sizeof(w->subject.pod), "%s", message->pod);
+	log_about_all(&w->subject);
 	compiled_wait(w->config);
 	message->text[sizeof(message->text) - 1] = 0;
 	w->transport = transport_named(message->text);

@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 
+#include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/agent.h"
 #include "gpu-agent/generated/cuda_driver.h"
@@ -201,6 +202,7 @@ struct worker_mirror {
 
 struct worker {
 	const struct agent_config *config;
+	struct log_subject subject; /* its session */
 	struct cuda_driver cuda;
 	int handoff;
 	uint64_t spin_ns;

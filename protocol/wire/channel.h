@@ -176,7 +176,8 @@ struct channel_answer {
 	uint32_t segment;
 	uint64_t size;
 	uint64_t features;
-	char reserved[64];
+	char session[36]; /* ATTACH: in hexadecimal, as in all logs; NUL-terminated */
+	char reserved[28];
 	char agent[128]; /* HOST:PORT, for messages */
 	char text[256];	 /* what went wrong, one line */
 };

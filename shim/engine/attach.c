@@ -325,6 +325,8 @@ static CUresult join(void)
 		return status_wire(answer.status);
 	}
 	memcpy(session.agent, answer.agent, sizeof(session.agent));
+	snprintf(session.name, sizeof(session.name), "%.*s", (int)sizeof(answer.session),
+		answer.session);
 	session.bytes = answer.size;
 	if (session.doorbell < 0 || answer.size < sizeof(struct channel_page))
 		return attach_failed(CAUSE_FOREIGN, "the sidecar's answer names no segment");
@@ -340,6 +342,7 @@ static CUresult join(void)
 	session.counters = (void *)((char *)session.page + session.ring.counters);
 	session.upcalls = (void *)((char *)session.page + session.ring.upcalls);
 	session.spin_ns = wait_spin_budget();
+	session_debug("joined the agent %s", session.agent);
 	return CUDA_SUCCESS;
 }
 
@@ -348,6 +351,7 @@ void attach_drop(void)
 	if (session.page)
 		munmap(session.page, session.bytes);
 	session.page = NULL;
+	session.name[0] = 0;
 	heartbeat_close();
 	if (session.socket >= 0)
 		close(session.socket);

@@ -36,7 +36,8 @@ void session_debug(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	dprintf(STDERR_FILENO, "vcuda: %s\n", line);
+	dprintf(STDERR_FILENO, "vcuda: %s%s%s%s\n", session.name[0] ? "session=" : "",
+		session.name, session.name[0] ? " " : "", line);
 	errno = saved;
 }
 

@@ -37,6 +37,7 @@ struct session {
 	pthread_mutex_t socket_lock; /* one request and its answer at a time */
 	struct ring ring;
 	char agent[128];
+	char name[36];	/* the session's, as in the sidecar's and the agent's logs; "": none */
 	char text[320]; /* why attaching failed, or the session was lost */
 };
 extern struct session session;
