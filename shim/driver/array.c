@@ -20,8 +20,7 @@
 #include "shim/generated/cuda_hand.h"
 
 static struct {
-	pthread_mutex_t lock; /* names of levels, sums */
-	uint64_t bytes[OPEN_DEVICES];
+	pthread_mutex_t lock; /* names of levels */
 } arrays = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(arrays, arrays.lock, LOCK_ARRAY);
 
@@ -30,15 +29,6 @@ struct array *array_find(uint64_t handle, bool mipmapped)
 	struct array *array = shim_object_of(handle, KIND_CUarray);
 
 	return array && mipmapped == (array->desc.levels != 0) ? array : NULL;
-}
-
-static void array_count(struct array *array, bool more)
-{
-	uint64_t *sum = &arrays.bytes[array->context->device];
-
-	pthread_mutex_lock(&arrays.lock);
-	*sum = more ? *sum + array->bytes : *sum - array->bytes;
-	pthread_mutex_unlock(&arrays.lock);
 }
 
 static CUresult array_call_create(const struct array *array)
@@ -86,7 +76,6 @@ static CUresult array_create(const struct array_desc *desc, uint64_t *handle)
 		free(array);
 		return status;
 	}
-	array_count(array, true);
 	*handle = array->handle;
 	return CUDA_SUCCESS;
 }
@@ -248,7 +237,6 @@ static CUresult array_destroy(struct array *array)
 	body->array = array->handle;
 	status = shim_post(&call);
 	/* What is made next comes to the worker after this. */
-	array_count(array, false);
 	memory_unlease(array->context->device, array->bytes);
 	array_free(array);
 	return status;
@@ -375,7 +363,7 @@ static void array_gone(void *object, void *argument)
 		gone->list[gone->count++] = array;
 }
 
-uint64_t array_reset(struct context *context)
+void array_reset(struct context *context)
 {
 	struct gone gone;
 
@@ -385,10 +373,8 @@ uint64_t array_reset(struct context *context)
 		handle_each(KIND_CUarray, array_gone, &gone);
 		for (unsigned i = 0; i < gone.count; i++)
 			if (handle_release(gone.list[i]->handle)) {
-				array_count(gone.list[i], false);
 				memory_unlease(context->device, gone.list[i]->bytes);
 				array_free(gone.list[i]);
 			}
 	} while (gone.count);
-	return arrays.bytes[context->device];
 }

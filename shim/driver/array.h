@@ -28,8 +28,8 @@ struct array {
 
 /* The array, or (MIPMAPPED) the mipmapped array of that name; NULL: it is none. */
 struct array *array_find(uint64_t handle, bool mipmapped);
-/* The context goes: its arrays are stale. What the device's other arrays count for. */
-uint64_t array_reset(struct context *context);
+/* The context goes: its arrays are stale. */
+void array_reset(struct context *context);
 /* array_map.c: the array goes, and holds no memory any more. */
 void array_unmap(struct array *array);
 /* texture.c: the same for its textures and surfaces. */

@@ -22,6 +22,7 @@
 #include "shim/driver/module/module.h"
 #include "shim/driver/graph/memory_node.h"
 #include "shim/driver/memory/pool.h"
+#include "shim/driver/memory/share.h"
 #include "shim/driver/order.h"
 #include "shim/driver/stream.h"
 #include "shim/driver/memory/vmm.h"
@@ -129,13 +130,36 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	return status;
 }
 
+struct others {
+	int device;
+	bool any;
+};
+
+static void others_look(void *object, void *argument)
+{
+	const struct context *context = object;
+	struct others *others = argument;
+
+	if (context->device == others->device && context == context->home && !context->primary)
+		others->any = true;
+}
+
+/* Whether the device has contexts of the program's own. */
+static bool context_others(int device)
+{
+	struct others others = {device, false};
+
+	handle_each(KIND_CUcontext, others_look, &others);
+	return others.any;
+}
+
 /* The worker's side of a reset: everything that the context holds is destroyed. */
 static CUresult context_reset(struct context *primary)
 {
 	struct shim_call call;
 	struct wire_vcudaPrimaryReset *body;
 	CUresult status;
-	uint64_t kept;
+	bool last;
 
 	body = shim_begin(&call, OP_vcudaPrimaryReset, sizeof(*body));
 	body->device = device_wire(primary->device);
@@ -146,11 +170,15 @@ static CUresult context_reset(struct context *primary)
 	atomic_store(&primary->live, false);
 	atomic_store(&devices.at[primary->device].primary_flags, 0);
 	atomic_fetch_add(&vcuda_resets, 1);
-	managed_reset(primary->device);
-	kept = array_reset(primary);
-	memory_reset(primary->device, kept + vmm_reset(primary->device));
+	last = !context_others(primary->device);
+	managed_context_gone(primary);
+	array_reset(primary);
+	if (last)
+		vmm_reset(primary->device);
+	memory_context_gone(primary, last);
+	ipc_reset();
 	pool_reset(primary->device);
-	graph_memory_reset(primary->device);
+	graph_memory_reset(primary, last);
 	coredump_drop(primary);
 	module_reset(primary);
 	stream_reset(primary);
@@ -286,7 +314,10 @@ CUresult context_make(CUdevice dev, unsigned flags,
 	status = context->number && context->legacy ? ask(context, argument)
 						    : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status) {
+		/* A reset either knows of it or is over (context_others). */
+		pthread_mutex_lock(&contexts.lock);
 		context->handle = shim_mint(KIND_CUcontext, context);
+		pthread_mutex_unlock(&contexts.lock);
 		if (!context->handle)
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -391,6 +422,8 @@ CUresult context_end(struct context *context)
 	body->number = context->number;
 	status = shim_post(&call);
 	array_reset(context);
+	memory_context_gone(context, false);
+	ipc_reset();
 	number_free(context->number);
 	return status;
 }

@@ -35,7 +35,7 @@ enum lock_rank {
 	LOCK_MODULE,	   /* of one module: its functions and globals */
 	LOCK_AHEAD,	   /* driver/stream.c: one thread makes a context's stream */
 	LOCK_CONTEXT,	   /* driver/context.c: the contexts */
-	LOCK_ARRAY,	   /* driver/array.c: names of levels, sums */
+	LOCK_ARRAY,	   /* driver/array.c: names of levels */
 	LOCK_ARRAY_MAP,	   /* driver/array_map.c: which memory arrays hold */
 	LOCK_TEXTURE,	   /* driver/texture.c: textures and surfaces */
 	LOCK_REFERENCE,	   /* driver/reference.c: references to them */

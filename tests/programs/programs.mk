@@ -23,6 +23,7 @@ PROGRAM_BLOBS_fat-binaries := plain zstd lz4
 PROGRAM_BLOBS_driver-linked := ptx
 PROGRAM_LIBS_driver-linked := -lcuda
 PROGRAM_LIBS_contexts := -lcuda
+PROGRAM_LIBS_context-memory := -lcuda
 PROGRAM_LIBS_linking := -lcuda
 PROGRAM_FLAGS13_per-thread-stream := --default-stream per-thread
 PROGRAM_FLAGS12_per-thread-stream := -DCUDA_API_PER_THREAD_DEFAULT_STREAM

@@ -144,6 +144,13 @@ CUresult shim_wait_until(bool (*done)(void *argument), void *argument)
 	return CUDA_SUCCESS;
 }
 
+static struct context *current;
+
+struct context *context_current(void)
+{
+	return current;
+}
+
 bool callback_outstanding(void)
 {
 	return outstanding;
@@ -330,6 +337,54 @@ static void test_a_host_function_is_not_waited_for(void **state)
 	assert_int_equal(kept, 0);
 }
 
+/* What a context has goes with it, slabs and what waits in them too; what another one has, and
+ * what is the device's, stays. */
+static void test_a_context_goes(void **state)
+{
+	struct context own = {.number = CONTEXT_CREATED, .home = &own};
+	CUdeviceptr kept[3], gone[300], pools, at;
+	struct memory_range range;
+	uint64_t before, none;
+
+	(void)state;
+	assert_int_equal(memory_drain(0, &none), CUDA_SUCCESS);
+	before = mapped_bytes;
+	assert_int_equal(memory_alloc(0, 1000, false, &kept[0]), CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, 3 * GRANULE, false, &kept[1]), CUDA_SUCCESS);
+	assert_int_equal(memory_reserve(0, GRANULE, 0, 0, &kept[2]), CUDA_SUCCESS);
+	current = &own;
+	for (int i = 0; i < 300; i++)
+		assert_int_equal(memory_alloc(0, i % 50 ? 20000 : GRANULE, false, &gone[i]),
+			CUDA_SUCCESS);
+	assert_int_equal(memory_alloc(0, 1000, true, &pools), CUDA_SUCCESS);
+	assert_true(memory_find(gone[0], &range) && range.context == CONTEXT_CREATED);
+	for (int i = 0; i < 300; i += 3)
+		memory_free(gone[i]);
+	current = NULL;
+	memory_free(gone[1]);
+	memory_context_gone(&own, false);
+	for (int i = 0; i < 300; i++)
+		assert_false(memory_find(gone[i], &range));
+	for (int i = 0; i < 3; i++)
+		assert_true(
+			memory_find(kept[i], &range) && range.context == CONTEXT_PRIMARY(0));
+	assert_true(memory_find(pools, &range) && range.async && range.context == CONTEXT_NONE);
+	/* Not before the worker says so. */
+	assert_int_equal(memory_alloc(0, 1000, false, &at), CUDA_SUCCESS);
+	for (int i = 0; i < 300; i++)
+		assert_int_not_equal(at, gone[i]);
+	assert_int_equal(memory_drain(0, &none), CUDA_SUCCESS);
+	assert_true(mapped_bytes <= before + 6 * GRANULE);
+	own.number = CONTEXT_PRIMARY(0);
+	memory_context_gone(&own, false);
+	assert_false(memory_find(kept[0], &range) || memory_find(kept[1], &range));
+	assert_true(memory_find(kept[2], &range) && memory_find(pools, &range));
+	memory_context_gone(&own, true);
+	assert_false(memory_find(kept[2], &range) || memory_find(pools, &range));
+	assert_int_equal(memory_drain(0, &none), CUDA_SUCCESS);
+	assert_int_equal(mapped_bytes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory_is_told_at_the_call),
 		cmocka_unit_test(test_addresses_that_are_nobodys),
 		cmocka_unit_test(test_a_host_function_is_not_waited_for),
+		cmocka_unit_test(test_a_context_goes),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);

@@ -126,9 +126,6 @@ CUresult serve_vcudaContextDestroy(struct worker *w, struct request *r)
 	return status;
 }
 
-/* The context itself stays (it is warm, and the windows' mappings belong to the process): what
- * it held goes, as cuDevicePrimaryCtxReset promises. A broken context cannot be mended from
- * inside: the error stays, and the app sees it. */
 /* What was set on it goes with it. */
 static void primary_settings_reset(
 	struct worker *w, const struct worker_device *d, uint16_t context)
@@ -145,32 +142,20 @@ static void primary_settings_reset(
 			w->cuda.cuCtxSetLimit((CUlimit)l, d->open.limits[l]);
 }
 
+/* The context itself stays, since it is warm: what it held goes, as cuDevicePrimaryCtxReset
+ * promises; the memory's unmapping follows, as for memory that is freed. A broken context
+ * cannot be mended from inside: the error stays, and the app sees it. */
 CUresult serve_vcudaPrimaryReset(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaPrimaryReset *req = (const void *)r->body;
-	struct worker_device *d;
 	uint16_t context;
 
 	if (req->device < 0 || (uint32_t)req->device >= w->device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (w->sticky)
 		return w->sticky;
-	d = &w->devices[req->device];
 	context = (uint16_t)CONTEXT_PRIMARY(req->device);
 	context_forget(w, context);
-	primary_settings_reset(w, d, context);
-	/* Memory that waits to be taken away goes now, and its ticket later: by then something
-	 * else may stand at its address. */
-	for (struct pending *p = w->fences.first; p; p = p->next)
-		if (p->what == PENDING_UNMAP && p->device == (uint32_t)req->device)
-			p->size = 0;
-	for (uint64_t g = 0; d->used && g < d->window_bytes / d->granularity; g++) {
-		uint32_t n = d->mappings[g].granules;
-
-		if (!n)
-			continue;
-		w->cuda.cuMemUnmap(d->window + g * d->granularity, n * d->granularity);
-		memory_unmapped(w, (uint32_t)req->device, g);
-	}
+	primary_settings_reset(w, &w->devices[req->device], context);
 	return CUDA_SUCCESS;
 }

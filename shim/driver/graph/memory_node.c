@@ -21,8 +21,9 @@ struct graph_memory {
 	CUdeviceptr address;
 	size_t bytes;
 	int device;
-	uint32_t refs; /* parts */
-	uint64_t pass; /* of launches: the one that found where it is allocated */
+	uint16_t context; /* memory_range's */
+	uint32_t refs;	  /* parts */
+	uint64_t pass;	  /* of launches: the one that found where it is allocated */
 	bool allocated;
 	bool lost; /* in a reset of its device */
 };
@@ -129,6 +130,7 @@ static CUresult alloc_part(int device, size_t bytes, struct part **out)
 {
 	struct graph_memory *m = calloc(1, sizeof(*m));
 	struct usage *u = &memories.usage[device];
+	struct memory_range range;
 	CUresult status;
 
 	if (!m)
@@ -140,6 +142,8 @@ static CUresult alloc_part(int device, size_t bytes, struct part **out)
 	}
 	m->bytes = bytes;
 	m->device = device;
+	if (memory_find(m->address, &range))
+		m->context = range.context;
 	*out = memory_part(PART_ALLOC, m);
 	if (!*out) {
 		memory_end(m);
@@ -200,7 +204,7 @@ bool graph_memory_free(CUdeviceptr address, CUresult *status)
 	return m != NULL;
 }
 
-void graph_memory_reset(int device)
+void graph_memory_reset(const struct context *context, bool last)
 {
 	struct graph_memory *next, *over = NULL;
 
@@ -208,7 +212,8 @@ void graph_memory_reset(int device)
 	for (unsigned i = 0; i < MEMORY_BUCKETS; i++)
 		for (struct graph_memory *m = memories.buckets[i]; m; m = next) {
 			next = m->next;
-			if (m->device != device)
+			if (m->device != context->device ||
+				(!last && m->context != context->number))
 				continue;
 			m->lost = true;
 			memory_allocated(m, false);

@@ -11,6 +11,7 @@
 
 #include "shim/driver/graph/graph.h"
 
+struct context;
 struct graph_memory;
 
 /* A part's reference goes: the memory too where nobody has it allocated. Any thread. */
@@ -20,8 +21,8 @@ void graph_memory_let(struct graph_memory *memory);
  * not allocated now. */
 bool graph_memory_free(CUdeviceptr address, CUresult *status);
 
-/* The device was reset: what lay there is gone already. */
-void graph_memory_reset(int device);
+/* The context was reset: what went with it (memory_context_gone) is gone already. */
+void graph_memory_reset(const struct context *context, bool last);
 
 /* Nodes for cuMemAllocAsync and cuMemFreeAsync on a stream that captures into GRAPH. */
 CUresult memory_node_capture_alloc(

@@ -85,6 +85,16 @@ void freed_reap(void)
 		heap.freed_first = heap.freed_next = 0;
 }
 
+void freed_forget(const struct block *slab)
+{
+	size_t kept = heap.freed_first;
+
+	for (size_t i = heap.freed_first; i < heap.freed_next; i++)
+		if (heap.freed_list[i].slab != slab)
+			heap.freed_list[kept++] = heap.freed_list[i];
+	heap.freed_next = kept;
+}
+
 void freed_ticket_chunks(void)
 {
 	if (!heap.freed_unticketed)

@@ -14,7 +14,6 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/lock.h"
-#include "shim/engine/thread.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -147,8 +146,18 @@ void heap_granules_set(struct window *w, uint64_t base, uint64_t size, struct bl
 		w->granule[first + i] = block;
 }
 
+uint16_t heap_owner(const struct window *w, bool async)
+{
+	const struct context *context = context_current();
+	int device = (int)(w - heap.windows);
+
+	if (!context || context->device != device || context->home->primary)
+		return (uint16_t)CONTEXT_PRIMARY(device_wire(device));
+	return async ? CONTEXT_NONE : context->number;
+}
+
 struct block *heap_block_new(struct window *w, enum block_kind kind, uint64_t size,
-	uint64_t wanted, CUresult *status)
+	uint64_t wanted, bool async, CUresult *status)
 {
 	struct block *block = calloc(1, sizeof(*block));
 	uint64_t first;
@@ -169,7 +178,8 @@ struct block *heap_block_new(struct window *w, enum block_kind kind, uint64_t si
 	block->base = w->base + first * w->granularity;
 	block->size = size;
 	block->id = ++heap.last_id;
-	block->context = thread_self.number;
+	block->context = heap_owner(w, async);
+	block->async = async;
 	*status = kind == BLOCK_RESERVED ? CUDA_SUCCESS : post_map(w, block->base, size);
 	if (*status) {
 		free_extents_put(&w->free, first, size / w->granularity);

@@ -37,8 +37,8 @@ struct slab {
 struct block {
 	enum block_kind kind;
 	int device;
-	uint16_t context;
-	bool async;
+	uint16_t context; /* that it goes with: heap_owner() */
+	bool async;	  /* a pool's, or a graph's */
 	uint64_t base;
 	uint64_t size; /* granules, in bytes */
 	uint64_t bytes;
@@ -88,7 +88,11 @@ struct block *heap_block_at(CUdeviceptr address, struct window **window);
 /* SIZE bytes of granules at granule WANTED if that can be had (FREE_EXTENTS_NONE: anywhere),
  * with memory of the worker's behind them, but for BLOCK_RESERVED.  NULL: *status says why. */
 struct block *heap_block_new(struct window *w, enum block_kind kind, uint64_t size,
-	uint64_t wanted, CUresult *status);
+	uint64_t wanted, bool async, CUresult *status);
+/* Whose the memory is that is made now: the current context's, or the primary one's where that
+ * is another device's or a green one.  What is ASYNC is the device's: it goes with its primary
+ * context, but not with one of the program's own (CONTEXT_NONE). */
+uint16_t heap_owner(const struct window *w, bool async);
 /* Its granules go to the worker, which takes their memory away. */
 void heap_block_free(struct block *block);
 /* Says whose the granules are; NULL: nobody's. */
@@ -99,11 +103,13 @@ void heap_granules_set(struct window *w, uint64_t base, uint64_t size, struct bl
 CUresult heap_lease(struct window *w, uint64_t size);
 
 /* --- slab.c --- */
-CUresult slab_alloc(struct window *w, size_t bytes, CUdeviceptr *address);
+CUresult slab_alloc(struct window *w, size_t bytes, bool async, CUdeviceptr *address);
 /* The first unit of the chunk around an address; BLOCKS_NONE: no live chunk there. */
 uint32_t slab_start(const struct block *block, uint64_t address);
-/* An empty slab goes back, but the device's last one stays for the next small allocation. */
+/* An empty slab goes back, but its owner's last one stays for the next small allocation. */
 void slab_free(struct block *block);
+/* Gives a slab back with all that is in it. */
+void slab_drop(struct block *block);
 
 /* --- freed.c --- */
 /* Remembers what waits for its ticket.  False: no memory for that, so it is never used again.
@@ -113,6 +119,8 @@ bool freed_push(const struct freed *freed);
 CUresult freed_post(int device, uint64_t address, uint64_t bytes, uint64_t ticket);
 /* Makes free whatever the worker has confirmed. */
 void freed_reap(void);
+/* The slab is to go: no chunk of it waits any more. */
+void freed_forget(const struct block *slab);
 /* Posts the ticket of the chunks that wait for one. */
 void freed_ticket_chunks(void);
 /* Gives whole granules back to the worker, which takes their memory away. */

@@ -168,6 +168,25 @@ CUresult hand_cuIpcOpenMemHandle_v2(
 	return status;
 }
 
+void ipc_reset(void)
+{
+	struct memory_range range;
+
+	pthread_mutex_lock(&shared.lock);
+	for (struct opened **at = &shared.opened; *at;) {
+		struct opened *o = *at;
+
+		if (memory_find(o->base, &range)) {
+			at = &o->next;
+			continue;
+		}
+		*at = o->next;
+		shared.count--;
+		free(o);
+	}
+	pthread_mutex_unlock(&shared.lock);
+}
+
 CUresult hand_cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
 	CUresult status = CUDA_ERROR_INVALID_VALUE;

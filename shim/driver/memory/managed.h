@@ -42,8 +42,7 @@ CUresult managed_variable(
 void managed_module_gone(uint64_t module);
 /* The one around an address. */
 bool managed_find(CUdeviceptr address, struct managed_range *range);
-/* The device's memory is gone (reset), or the context, or the stream. */
-void managed_reset(int device);
+/* The context is gone, or was reset, or the stream. */
 void managed_context_gone(const struct context *context);
 void managed_stream_gone(uint64_t stream);
 /* Could it be managed memory? Any thread, in a signal handler too. */

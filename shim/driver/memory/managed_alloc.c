@@ -332,28 +332,3 @@ void managed_context_gone(const struct context *context)
 	}
 	pthread_mutex_unlock(&managed.lock);
 }
-
-void managed_reset(int device)
-{
-	struct chunk *chunk, *next;
-	size_t kept = 0;
-
-	pthread_mutex_lock(&managed.lock);
-	for (size_t i = 0; i < managed.count; i++) {
-		struct region *r = managed.regions[i];
-
-		if (r->context->device != device) {
-			managed.regions[kept++] = r;
-			continue;
-		}
-		managed.way->unmap(r->base, r->view, r->bytes, r->ours);
-		region_free(r);
-	}
-	managed.count = kept;
-	for (chunk = managed.chunks; chunk; chunk = next) {
-		next = chunk->next;
-		if (chunk->context->device == device)
-			chunk_free(chunk);
-	}
-	pthread_mutex_unlock(&managed.lock);
-}

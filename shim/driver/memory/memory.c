@@ -46,14 +46,13 @@ CUresult memory_alloc(int device, size_t bytes, bool async, CUdeviceptr *address
 	pthread_mutex_lock(&heap.lock);
 	freed_reap();
 	if (bytes <= SLAB_LARGEST && shim_perf & PERF_SLAB) {
-		status = slab_alloc(w, bytes, address);
+		status = slab_alloc(w, bytes, async, address);
 	} else {
 		block = heap_block_new(w, BLOCK_WHOLE,
 			(bytes + w->granularity - 1) / w->granularity * w->granularity,
-			FREE_EXTENTS_NONE, &status);
+			FREE_EXTENTS_NONE, async, &status);
 		if (block) {
 			block->bytes = bytes;
-			block->async = async;
 			*address = block->base;
 		}
 	}
@@ -73,7 +72,7 @@ CUresult memory_alloc_whole(int device, size_t bytes, CUdeviceptr *address, bool
 	freed_reap();
 	block = heap_block_new(w, BLOCK_WHOLE,
 		(bytes + w->granularity - 1) / w->granularity * w->granularity,
-		FREE_EXTENTS_NONE, &status);
+		FREE_EXTENTS_NONE, false, &status);
 	if (block) {
 		block->bytes = bytes;
 		*address = block->base;
@@ -112,7 +111,7 @@ CUresult memory_import(int device, const uint8_t name[16], size_t bytes, CUdevic
 	pthread_mutex_lock(&heap.lock);
 	freed_reap();
 	/* An address first, then what is to be there. */
-	block = heap_block_new(w, BLOCK_RESERVED, bytes, FREE_EXTENTS_NONE, &status);
+	block = heap_block_new(w, BLOCK_RESERVED, bytes, FREE_EXTENTS_NONE, false, &status);
 	if (block) {
 		status = call_import(w, name, block->base, bytes);
 		if (status) {
@@ -185,7 +184,8 @@ bool memory_find(CUdeviceptr address, struct memory_range *range)
 				.bytes = block->slab->bytes[unit],
 				.id = block->slab->id[unit],
 				.device = block->device,
-				.context = block->context};
+				.context = block->context,
+				.async = block->async};
 	} else if (block &&
 		   (block->kind == BLOCK_RESERVED || address - block->base < block->bytes)) {
 		*range = (struct memory_range){.base = block->base,
@@ -253,34 +253,43 @@ void memory_global(int device, CUdeviceptr address, size_t bytes)
 	pthread_mutex_unlock(&heap.lock);
 }
 
-void memory_reset(int device, uint64_t kept)
+/* With the lock held: its addresses are free once what was posted before is done. */
+static void reservation_free(struct window *w, struct block *block)
 {
-	struct window *w = &heap.windows[device];
-	uint64_t count = w->bytes / w->granularity;
-	size_t waiting = heap.freed_first;
+	heap_granules_set(w, block->base, block->size, NULL);
+	w->reservations--;
+	/* Work in flight must not meet the next owner there. */
+	heap.freed_unticketed = 0;
+	freed_post(block->device, 0, 0, ++heap.last_ticket);
+	freed_push(&(struct freed){.ticket = heap.last_ticket,
+		.address = block->base,
+		.size = block->size,
+		.device = block->device});
+	free(block);
+}
+
+void memory_context_gone(const struct context *context, bool last)
+{
+	struct window *w = &heap.windows[context->device];
+	uint64_t count = w->bytes / w->granularity, granules;
 
 	pthread_mutex_lock(&heap.lock);
-	for (size_t i = heap.freed_first; i < heap.freed_next; i++)
-		if (heap.freed_list[i].device != device)
-			heap.freed_list[waiting++] = heap.freed_list[i];
-	heap.freed_next = waiting;
-	for (uint64_t i = 0; (w->mapped || w->reservations) && i < count; i++) {
+	for (uint64_t i = 0; (w->mapped || w->reservations) && i < count; i += granules) {
 		struct block *block = w->granule[i];
 
-		if (!block)
+		granules = block ? block->size / w->granularity : 1;
+		if (!block || (!last && (block->kind == BLOCK_RESERVED ||
+						block->context != context->number)))
 			continue;
-		if (block->kind == BLOCK_RESERVED)
-			w->reservations--;
-		else
-			w->mapped -= block->size;
-		heap_granules_set(w, block->base, block->size, NULL);
-		free(block->slab);
-		free(block);
+		if (block->kind == BLOCK_RESERVED) {
+			reservation_free(w, block);
+		} else if (block->kind == BLOCK_SLAB) {
+			freed_forget(block);
+			slab_drop(block);
+		} else {
+			heap_block_free(block);
+		}
 	}
-	w->slabs = NULL;
-	w->mapped = kept;
-	w->free.count = 0;
-	free_extents_put(&w->free, 0, count);
 	pthread_mutex_unlock(&heap.lock);
 }
 
@@ -304,9 +313,9 @@ CUresult memory_reserve(
 			alignment > w->granularity ? alignment / w->granularity : 1);
 
 		status = CUDA_ERROR_OUT_OF_MEMORY;
-		block = first == FREE_EXTENTS_NONE
-				? NULL
-				: heap_block_new(w, BLOCK_RESERVED, bytes, first, &status);
+		block = first == FREE_EXTENTS_NONE ? NULL
+						   : heap_block_new(w, BLOCK_RESERVED, bytes,
+							     first, false, &status);
 		if (block) {
 			*address = block->base;
 			block->bytes = bytes;
@@ -327,16 +336,7 @@ CUresult memory_unreserve(CUdeviceptr address, size_t bytes)
 	block = heap_block_at(address, &w);
 	if (block && block->kind == BLOCK_RESERVED && block->base == address &&
 		block->size == bytes) {
-		heap_granules_set(w, address, bytes, NULL);
-		w->reservations--;
-		/* Work in flight must not meet the next owner there. */
-		heap.freed_unticketed = 0;
-		freed_post(block->device, 0, 0, ++heap.last_ticket);
-		freed_push(&(struct freed){.ticket = heap.last_ticket,
-			.address = address,
-			.size = bytes,
-			.device = block->device});
-		free(block);
+		reservation_free(w, block);
 		status = CUDA_SUCCESS;
 	}
 	pthread_mutex_unlock(&heap.lock);

@@ -16,13 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct context;
+
 struct memory_range {
 	uint64_t base;
 	uint64_t bytes; /* as asked for */
 	uint64_t id;	/* unique in the process */
 	int device;
-	uint16_t context; /* that was current when it was made */
-	bool async;	  /* from a pool */
+	uint16_t context; /* that it goes with; CONTEXT_NONE: with none of the program's own */
+	bool async;	  /* from a pool, or a graph's */
 	bool global;	  /* a module's variable */
 	bool reserved;	  /* cuMemAddressReserve's: what is mapped there, vmm.c knows */
 };
@@ -48,9 +50,9 @@ void memory_global(int device, CUdeviceptr address, size_t bytes);
  * is outstanding, which may need a lock of this thread; *KEPT: bytes of the device that it has
  * not unmapped yet. */
 CUresult memory_drain(int device, uint64_t *kept);
-/* The context is gone (reset): everything that was taken on the device, but for KEPT bytes.
- */
-void memory_reset(int device, uint64_t kept);
+/* The context is gone, or was reset: so is its memory.  LAST: no other one is on the device,
+ * and what belongs to the device goes as well (pools, reservations). */
+void memory_context_gone(const struct context *context, bool last);
 
 /* --- for memory that processes share (ipc.c) --- */
 /* Another process's memory of BYTES (granules) that the agent knows by NAME, at an address of

@@ -193,6 +193,8 @@ bool pool_forget(CUdeviceptr address)
 
 void pool_reset(int device)
 {
+	struct memory_range range;
+
 	pthread_mutex_lock(&pools.lock);
 	for (unsigned i = 0; i <= POOL_BUCKETS; i++) {
 		struct piece **at = i < POOL_BUCKETS ? &pools.live[i] : &pools.kept;
@@ -200,14 +202,17 @@ void pool_reset(int device)
 		while (*at) {
 			struct piece *piece = *at;
 
-			if (piece->pool->device != device) {
+			if (piece->pool->device != device ||
+				memory_find(piece->address, &range)) {
 				at = &piece->next;
 				continue;
 			}
 			*at = piece->next;
 			if (i == POOL_BUCKETS)
 				pools.kept_bytes -= piece->bytes;
-			piece->pool->used = piece->pool->reserved = 0;
+			piece->pool->reserved -= piece->bytes;
+			if (i < POOL_BUCKETS)
+				piece->pool->used -= piece->bytes;
 			free(piece);
 		}
 	}

@@ -16,7 +16,7 @@ void pool_synced(void);
 void pool_stream_gone(uint64_t stream);
 /* cuMemFree of memory from a pool: false if it is none. */
 bool pool_forget(CUdeviceptr address);
-/* The device was reset. */
+/* A context of the device is gone, and so is what has no memory any more. */
 void pool_reset(int device);
 
 /* Of a device; under LOCK_POOL. */

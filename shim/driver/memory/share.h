@@ -28,6 +28,9 @@ CUresult share_open_pointer(
 /* False: that was not opened so. */
 bool share_close_pointer(CUdeviceptr address, CUresult *status);
 
+/* A context is gone: what was opened in it is not open any more. */
+void ipc_reset(void);
+
 /* --- pool.c --- */
 /* The pool's device and whether it was made to be shared; false: no pool. */
 bool pool_sharing(CUmemoryPool pool, int *device, bool *shareable, bool *imported);

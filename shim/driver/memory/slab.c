@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static struct block *slab_new(struct window *w, CUresult *status)
+static struct block *slab_new(struct window *w, bool async, CUresult *status)
 {
 	struct slab *slab = calloc(1, sizeof(*slab));
 	struct block *block;
@@ -14,7 +14,7 @@ static struct block *slab_new(struct window *w, CUresult *status)
 	*status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!slab)
 		return NULL;
-	block = heap_block_new(w, BLOCK_SLAB, w->slab_size, FREE_EXTENTS_NONE, status);
+	block = heap_block_new(w, BLOCK_SLAB, w->slab_size, FREE_EXTENTS_NONE, async, status);
 	if (!block) {
 		free(slab);
 		return NULL;
@@ -26,21 +26,24 @@ static struct block *slab_new(struct window *w, CUresult *status)
 	return block;
 }
 
-CUresult slab_alloc(struct window *w, size_t bytes, CUdeviceptr *address)
+CUresult slab_alloc(struct window *w, size_t bytes, bool async, CUdeviceptr *address)
 {
+	uint16_t owner = heap_owner(w, async);
 	uint32_t units = (uint32_t)((bytes + SLAB_UNIT - 1) / SLAB_UNIT);
 	struct block *block;
 	uint32_t unit = BLOCKS_NONE;
 	CUresult status;
 
 	for (block = w->slabs; block; block = block->next) {
+		if (block->context != owner || block->async != async)
+			continue;
 		unit = blocks_alloc(&block->slab->map, units);
 		if (unit != BLOCKS_NONE)
 			break;
 	}
 	if (!block) {
 		freed_ticket_chunks();
-		block = slab_new(w, &status);
+		block = slab_new(w, async, &status);
 		if (!block)
 			return status;
 		unit = blocks_alloc(&block->slab->map, units);
@@ -74,11 +77,19 @@ uint32_t slab_start(const struct block *block, uint64_t address)
 
 void slab_free(struct block *block)
 {
-	struct window *w = &heap.windows[block->device];
-	struct block **at = &w->slabs;
+	const struct block *other = heap.windows[block->device].slabs;
 
-	if (w->slabs == block && !block->next)
-		return;
+	while (other && (other == block || other->context != block->context ||
+				other->async != block->async))
+		other = other->next;
+	if (other)
+		slab_drop(block);
+}
+
+void slab_drop(struct block *block)
+{
+	struct block **at = &heap.windows[block->device].slabs;
+
 	while (*at != block)
 		at = &(*at)->next;
 	*at = block->next;

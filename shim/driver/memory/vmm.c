@@ -42,7 +42,6 @@ static struct {
 	pthread_mutex_t lock;
 	struct vmm_mapping *mappings; /* by address */
 	size_t mapping_count, mapping_room;
-	uint64_t bytes[OPEN_DEVICES]; /* of memory that is not gone */
 } vmm = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(vmm, vmm.lock, LOCK_VMM);
 
@@ -122,32 +121,42 @@ static void memory_done(struct vmm_memory *m)
 	body->memory = m->handle;
 	shim_post(&call);
 	/* What is made next comes to the worker after this. */
-	vmm.bytes[m->device] -= m->size;
 	memory_unlease(m->device, m->size);
 	shim_unmint(m->handle);
 	free(m);
 }
 
-uint64_t vmm_reset(int device)
+static CUresult post_unmap(int device, CUdeviceptr ptr, size_t size)
 {
-	uint64_t kept;
+	struct shim_call call;
+	struct wire_vcudaVmmUnmap *body;
+
+	body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
+	body->device = device_wire(device);
+	body->address = ptr;
+	body->bytes = size;
+	return shim_post(&call);
+}
+
+void vmm_reset(int device)
+{
 	size_t n = 0;
 
 	pthread_mutex_lock(&vmm.lock);
 	for (size_t i = 0; i < vmm.mapping_count; i++) {
-		struct vmm_memory *m = vmm.mappings[i].memory;
+		const struct vmm_mapping *mapping = &vmm.mappings[i];
+		struct vmm_memory *m = mapping->memory;
 
 		if (m->device != device) {
-			vmm.mappings[n++] = vmm.mappings[i];
+			vmm.mappings[n++] = *mapping;
 			continue;
 		}
+		post_unmap(device, mapping->base, mapping->size);
 		m->mappings--;
 		memory_done(m);
 	}
 	vmm.mapping_count = n;
-	kept = vmm.bytes[device];
 	pthread_mutex_unlock(&vmm.lock);
-	return kept;
 }
 
 static CUresult prop_check(const CUmemAllocationProp *prop)
@@ -234,10 +243,7 @@ static void memory_made(
 		free(m);
 		return;
 	}
-	pthread_mutex_lock(&vmm.lock);
-	vmm.bytes[m->device] += m->size;
 	*handle = m->handle;
-	pthread_mutex_unlock(&vmm.lock);
 }
 
 CUresult hand_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
@@ -398,8 +404,6 @@ CUresult hand_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 /* One or more whole mappings, or a part of a reservation where nothing is mapped. */
 CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-	struct shim_call call;
-	struct wire_vcudaVmmUnmap *body;
 	struct memory_range range;
 	CUresult status = CUDA_ERROR_INVALID_VALUE;
 	size_t i, n;
@@ -413,11 +417,7 @@ CUresult hand_cuMemUnmap(CUdeviceptr ptr, size_t size)
 		ptr + size <= range.base + range.bytes)
 		status = CUDA_SUCCESS;
 	if (n) {
-		body = shim_begin(&call, OP_vcudaVmmUnmap, sizeof(*body));
-		body->device = device_wire(vmm.mappings[i].memory->device);
-		body->address = ptr;
-		body->bytes = size;
-		status = shim_post(&call);
+		status = post_unmap(vmm.mappings[i].memory->device, ptr, size);
 		for (size_t k = i; k < i + n; k++) {
 			vmm.mappings[k].memory->mappings--;
 			memory_done(vmm.mappings[k].memory);

@@ -10,9 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The device was reset: nothing is mapped there any more. The bytes of memory that the app
- * still has a handle of. */
-uint64_t vmm_reset(int device);
+/* The device's last context was reset: nothing is mapped there any more. */
+void vmm_reset(int device);
 
 /* What it is; false: no such handle. */
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes);
