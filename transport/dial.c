@@ -14,6 +14,10 @@
 #include "common/wait.h"
 #include "protocol/wire/status.h"
 
+/* A front is back within 100 ms, or later where it died several times in turn. */
+#define AGAIN_NS 100000000ull
+#define AGAIN_MOST 4
+
 int dial_wait(uint64_t until, int fd, short events)
 {
 	for (;;) {
@@ -149,21 +153,51 @@ static int dial_all(struct dial *dial, struct session_hello *hello,
 	return 0;
 }
 
+/* A front that died in the middle of a handshake: the connection ends, or the next one is
+ * joined to a session that nobody knows. Nothing was begun, and another front is on its way. */
+static bool front_died(int ret, unsigned count, const struct session_welcome *welcome)
+{
+	return ret == -ECONNRESET ||
+	       (count && ret == -ECONNREFUSED && welcome->status == STATUS_NOT_PERMITTED);
+}
+
+static void drop_all(const struct dial *dial, int *fds, unsigned *count)
+{
+	while (*count)
+		transport_drop(dial->transport, fds[--*count]);
+}
+
+/* Waits before try number TRY. false: it would be too late. */
+static bool wait_again(const struct dial *dial, unsigned try)
+{
+	uint64_t ns = AGAIN_NS << try;
+
+	if (try == AGAIN_MOST || wait_now() + ns >= dial->deadline)
+		return false;
+	poll(NULL, 0, (int)(ns / 1000000));
+	return true;
+}
+
 int dial_session(struct dial *dial, const struct session_hello *wanted,
 	struct session_welcome *welcome, struct link **link)
 {
-	struct session_hello hello = *wanted;
+	struct session_hello hello;
 	int fds[TRANSPORT_FDS], ret;
-	unsigned count = 0;
+	unsigned count = 0, try = 0;
 
 	*link = NULL;
-	memset(welcome, 0, sizeof(*welcome));
-	hello.magic = SESSION_MAGIC;
-	if (!hello.version)
-		hello.version = SESSION_VERSION;
-	if (hello.role != SESSION_PROBE)
-		hello.role = SESSION_COMMANDS;
-	ret = dial_all(dial, &hello, welcome, fds, &count);
+	do {
+		drop_all(dial, fds, &count);
+		memset(welcome, 0, sizeof(*welcome));
+		hello = *wanted;
+		hello.magic = SESSION_MAGIC;
+		if (!hello.version)
+			hello.version = SESSION_VERSION;
+		if (hello.role != SESSION_PROBE)
+			hello.role = SESSION_COMMANDS;
+		ret = dial_all(dial, &hello, welcome, fds, &count);
+	} while (ret && hello.role != SESSION_PROBE && front_died(ret, count, welcome) &&
+		 wait_again(dial, try++));
 	if (!ret && hello.role != SESSION_PROBE)
 		ret = dial->transport->link(fds, count, TRANSPORT_CLIENT, link, dial->error);
 	explicit_bzero(&hello, sizeof(hello));
@@ -171,8 +205,7 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 		(*link)->place = dial->place;
 		return 0;
 	}
-	while (count)
-		transport_drop(dial->transport, fds[--count]);
+	drop_all(dial, fds, &count);
 	return ret;
 }
 
