@@ -122,7 +122,7 @@ int front_main(const struct agent_config *config);
 /* The worker (worker.c): opens config->driver_path, makes its contexts, says HANDOFF_READY or
  * HANDOFF_FAILED, serves one session and returns.  Called right after exec with affinity,
  * limits, environment and log level set; handoff_fd is a blocking SOCK_SEQPACKET, whose end of
- * file means that the front is gone and the worker must exit. */
+ * file means that the agent is gone and the worker must exit. */
 int worker_main(const struct agent_config *config, int handoff_fd);
 
 #endif

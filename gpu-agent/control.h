@@ -15,12 +15,19 @@ enum control_what {
 	CONTROL_KILL = 2,  /* SIGKILL `pid` if it still lives after `ms` */
 	CONTROL_TENANT = 4, /* `pid` begins a session of the tenant `text` */
 	CONTROL_STATE = 3,  /* ready (status 0) or not (text): for the ready file */
+	CONTROL_KEEP = 5,   /* fd, under a name (in the text's place) and `pid`: for the next
+			       front,   should this one die. 0 as `pid`: it goes with no worker */
+	CONTROL_DROP = 6,   /* what was kept under name and `pid` */
 	/* supervisor -> front */
 	CONTROL_STARTED = 16, /* `number`, `pid`; fd: the front's end of the handoff pair */
 	CONTROL_REFUSED = 17, /* `number`, text: no worker could be started */
 	CONTROL_EXITED = 18,  /* `pid`, `status` as waitpid gave it */
 	CONTROL_DRAIN = 19,   /* end within `ms` */
 	CONTROL_TOKENS = 21,  /* fd: the configuration anew, for its tokens */
+	/* What a front that died left, to the next one before anything else: */
+	CONTROL_KEPT = 23,  /* `pid`, name, fd: as KEEP had it; those with 0 as `pid` first */
+	CONTROL_ADOPT = 24, /* `pid`, fd as with STARTED: a worker that has a session */
+	CONTROL_BEGIN = 25, /* that was all, or there was nothing */
 	/* probe -> supervisor -> front */
 	CONTROL_LIBRARY = 20, /* enum agent_library `number`, major `pid`: status 0, it is there
 				 (text: version and path), or -1 (text: why not) */
@@ -46,6 +53,8 @@ struct control {
 	uint32_t libraries;
 	char text[240];
 };
+
+#define CONTROL_NAME 16 /* bytes of a name, at the beginning of the text */
 
 /* A worker that was told to stop is given this long. */
 #define CONTROL_STOP_MS 2000

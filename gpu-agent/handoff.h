@@ -3,6 +3,7 @@
  * What front and worker say to each other, over one SOCK_SEQPACKET pair made by the supervisor:
  * descriptor HANDOFF_FD in the worker.  One struct handoff a datagram.  The front treats a
  * worker's datagrams as hostile (the worker runs a tenant's code); the worker trusts the front.
+ * The supervisor keeps a copy of the front's end, so that the next front has the same pair.
  */
 #ifndef VCUDA_GPU_AGENT_HANDOFF_H
 #define VCUDA_GPU_AGENT_HANDOFF_H
@@ -28,18 +29,21 @@ enum handoff_what {
 	HANDOFF_UNSHARE = 7, /* no longer: session = its name */
 	HANDOFF_WANT = 8,    /* what has the name in `session`, for GPU `device` */
 	HANDOFF_ALIVE = 9,   /* each second, instead of STATS, while the loop is in a call */
+	HANDOFF_AGAIN = 10,  /* the answer to ADOPTED, with its number; what it asked and was
+				not answered follows anew */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
 	 * 0 = none. From here on both number them as the session does. */
 	HANDOFF_SESSION = 16,
-	HANDOFF_GRANT = 17,  /* answer to LEASE: device, bytes = the lease's new size */
-	HANDOFF_STOP = 18,   /* end the session (status, text) and exit */
-	HANDOFF_OTHERS = 19, /* devices[].others changed */
-	HANDOFF_STRIPE = 20, /* fd: one more connection of the session
-			      (protocol/wire/session.h), `device` its number */
-	HANDOFF_SHARED = 21, /* answer to SHARE: session = its name; status */
-	HANDOFF_GIVEN = 22,  /* answer to WANT: fd, bytes; status */
+	HANDOFF_GRANT = 17,   /* answer to LEASE: device, bytes = the lease's new size */
+	HANDOFF_STOP = 18,    /* end the session (status, text) and exit */
+	HANDOFF_OTHERS = 19,  /* devices[].others changed */
+	HANDOFF_STRIPE = 20,  /* fd: one more connection of the session
+			       (protocol/wire/session.h), `device` its number */
+	HANDOFF_SHARED = 21,  /* answer to SHARE: session = its name; status */
+	HANDOFF_GIVEN = 22,   /* answer to WANT: fd, bytes; status */
+	HANDOFF_ADOPTED = 23, /* another front: the one before it died; bytes = how many did */
 };
 
 struct handoff_device {

@@ -2,7 +2,7 @@
  *
  * The front: one loop that listens, decides who gets a session, keeps the accounts, and answers
  * HTTP.  It never opens a CUDA library.  When it dies the supervisor starts another under the
- * same ports; sessions of the old one end with it.
+ * same ports, which takes the sessions over (adopt.h).
  */
 #include "gpu-agent/front/front.h"
 
@@ -18,9 +18,11 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "gpu-agent/front/adopt.h"
 #include "gpu-agent/front/health.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/http.h"
+#include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
@@ -30,6 +32,8 @@
 #include "protocol/wire/status.h"
 
 #define TELL_MS 200
+/* The supervisor tells at once what there is to take over. */
+#define BEGIN_NS (10000 * FRONT_MS)
 
 void front_clean(char *out, size_t n, const char *text, size_t text_size)
 {
@@ -59,17 +63,19 @@ bool front_is_ready(const struct front *front, const char **text)
 	return !**text;
 }
 
-bool front_tell(struct front *front, const struct control *control)
+bool front_tell_with(struct front *front, const struct control *control, int fd)
 {
 	struct pollfd p = {.fd = front->control.fd, .events = POLLOUT};
 
 	/* Hundreds of datagrams queue; the wait is shorter than the supervisor's for us, so
 	 * that the two cannot wait for each other. */
 	for (int i = 0; i < 2; i++) {
-		if (send(front->control.fd, control, sizeof(*control), MSG_NOSIGNAL) ==
-			(ssize_t)sizeof(*control))
+		int ret = descriptors_send(
+			front->control.fd, control, sizeof(*control), &fd, fd >= 0, 0);
+
+		if (!ret)
 			return true;
-		if (errno != EAGAIN) {
+		if (ret != -EAGAIN) {
 			front->done = true;
 			return false;
 		}
@@ -77,6 +83,11 @@ bool front_tell(struct front *front, const struct control *control)
 	}
 	log_warn("supervisor.slow", "what=%u", control->what);
 	return false;
+}
+
+bool front_tell(struct front *front, const struct control *control)
+{
+	return front_tell_with(front, control, -1);
 }
 
 static void start_drain(struct front *front, uint32_t ms)
@@ -155,6 +166,9 @@ static void handle_control(struct front *front, struct control *c, int fd)
 	c->text[sizeof(c->text) - 1] = 0;
 	switch (c->what) {
 	case CONTROL_STARTED: pool_started(front, c, fd); return;
+	case CONTROL_KEPT: adopt_kept(front, c, fd); return;
+	case CONTROL_ADOPT: adopt_worker(front, c, fd); return;
+	case CONTROL_BEGIN: adopt_end(front); break;
 	case CONTROL_REFUSED: pool_refused(front, c); break;
 	case CONTROL_EXITED: pool_exited(front, c); break;
 	case CONTROL_DRAIN: start_drain(front, c->ms); break;
@@ -188,6 +202,16 @@ static void control_ready(struct watch *watch, uint32_t mask)
 		}
 		handle_control(front, &c, fd);
 	}
+}
+
+/* Before anybody is let in: what others hold must be known. */
+static int take_over(struct front *front, struct error *error)
+{
+	uint64_t until = wait_now() + BEGIN_NS;
+
+	while (!front->begun && !front->done && wait_now() < until)
+		events_turn(&front->events, until);
+	return front->begun ? 0 : error_set(error, ETIMEDOUT, "the supervisor does not begin");
 }
 
 /* For the ready file: when it is known whether we are ready, and whenever that changes. */
@@ -234,6 +258,8 @@ static int open_all(struct front *front, struct error *error)
 	if (!ret)
 		ret = pool_open(front, error);
 	if (!ret)
+		ret = take_over(front, error);
+	if (!ret)
 		ret = http_open(front, AGENT_FD_HTTP, error);
 	if (!ret)
 		ret = hello_open(front, error);
@@ -272,6 +298,7 @@ int front_main(const struct agent_config *config)
 	hello_close(&front);
 	http_close(&front);
 	tenants_close(&front);
+	journal_close(&front);
 	free(front.late);
 	free(front.sessions);
 	free(front.pods);

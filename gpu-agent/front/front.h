@@ -2,7 +2,8 @@
  *
  * The front's state.  Each of its files has a header of its own: hello (connections before they
  * are anybody's), tenants (whose they are), session (sessions), pool (workers as the front sees
- * them), lease (what they ask for), sharing (memory that sessions share), ledger (device
+ * them), lease (what they ask for), sharing (memory that sessions share), journal and
+ * adopt (what the next front must know, and how it takes over), ledger (device
  * memory), quota (limits), http, metrics and status (what people and Prometheus see), health
  * (whether the loop turns); front.c has start, supervisor and drain.
  *
@@ -26,6 +27,7 @@
 #define FRONT_MS 1000000ull
 
 struct http;
+struct journal;
 struct pod;
 struct share;
 struct tenants;
@@ -49,6 +51,8 @@ struct front {
 	uint64_t next_session;
 	struct pool pool;
 	struct ledger ledger;
+	struct journal *journal; /* NULL: none */
+	bool begun;		 /* what the front before left is taken over */
 	struct counters counters;
 	struct control libraries[CONTROL_LIBRARIES]; /* what the probe found */
 	size_t library_count;
@@ -68,6 +72,7 @@ struct front {
 bool front_is_ready(const struct front *front, const char **text);
 /* Tells the supervisor; false where it is gone (the front ends then) or does not listen. */
 bool front_tell(struct front *front, const struct control *control);
+bool front_tell_with(struct front *front, const struct control *control, int fd);
 /* A peer's text: NUL-terminated, printable, in out. */
 void front_clean(char *out, size_t n, const char *text, size_t text_size);
 

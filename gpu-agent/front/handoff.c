@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
@@ -99,6 +100,7 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 	front_clean(pool->driver, sizeof(pool->driver), h->text, sizeof(h->text));
 	front_clean(pool->driver_release, sizeof(pool->driver_release), h->release,
 		sizeof(h->release));
+	journal_devices(front);
 	if (pool->failing || !pool->logged[0])
 		log_info("worker.ready", "worker=%d gpus=%u driver=\"%s\"", worker->pid,
 			h->device_count, pool->driver);
@@ -127,7 +129,12 @@ static void worker_failed(
 /* The libraries are all that outlives the session: a hostile worker has others opened. */
 static void note_stats(struct front *front, struct pool_worker *worker, const struct handoff *h)
 {
-	front->pool.libraries |= h->libraries & (LIBRARY_BITS - 1);
+	uint32_t libraries = front->pool.libraries | (h->libraries & (LIBRARY_BITS - 1));
+
+	if (libraries != front->pool.libraries) {
+		front->pool.libraries = libraries;
+		journal_devices(front);
+	}
 	session_stats(front, worker->session, h);
 }
 
@@ -156,7 +163,16 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		pool_fault(front, worker, "another version of the hand-off protocol");
 		return;
 	}
+	/* The front before heard it too, or will never answer: it is asked again (AGAIN). */
+	if (worker->adopted && (h->what == HANDOFF_LEASE || h->what == HANDOFF_SHARE ||
+				       h->what == HANDOFF_WANT))
+		return;
 	switch (h->what) {
+	case HANDOFF_AGAIN:
+		/* Another number: it was for a front that died before it read this. */
+		if (h->bytes == front->config->front_restarts)
+			worker->adopted = false;
+		return;
 	case HANDOFF_READY: worker_is_ready(front, worker, h); return;
 	case HANDOFF_FAILED: worker_failed(front, worker, h); return;
 	case HANDOFF_ENDED: worker_says_ended(front, worker, h); return;

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
@@ -28,6 +29,7 @@ static bool lease_answer(struct front *front, struct pool_worker *worker, uint32
 	uint64_t before = account->lease[gpu];
 
 	grant.bytes = ledger_grow(&front->ledger, account, gpu, bytes);
+	journal_account(front, worker->session); /* before it is used */
 	if (grant.bytes == before && !final && front->pool.count[WORKER_ENDING])
 		return false;
 	worker->wishes[device] = 0;

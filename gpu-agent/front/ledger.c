@@ -165,6 +165,32 @@ void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t
 	}
 }
 
+void ledger_restore(struct ledger *ledger, const struct ledger_device *devices, uint32_t count)
+{
+	memset(ledger->devices, 0, sizeof(ledger->devices));
+	ledger->device_count = count < HANDOFF_DEVICES ? count : HANDOFF_DEVICES;
+	for (uint32_t d = 0; d < ledger->device_count; d++) {
+		struct ledger_device *to = &ledger->devices[d];
+
+		*to = devices[d];
+		to->contexts = to->leased = to->idle = 0;
+	}
+}
+
+void ledger_adopt(struct ledger *ledger, struct ledger_account *account,
+	const struct ledger_account *had, struct ledger_budget *budget)
+{
+	memset(account, 0, sizeof(*account));
+	account->devices = had->devices;
+	account->budget = budget;
+	account->quarantined = had->quarantined;
+	for (uint32_t d = 0; d < ledger->device_count; d++) {
+		lease_add(ledger, account, d, had->lease[d]);
+		account->idle[d] = less(had->idle[d], had->lease[d]);
+		ledger->devices[d].idle += account->idle[d];
+	}
+}
+
 uint64_t ledger_grow(
 	struct ledger *ledger, struct ledger_account *account, uint32_t device, uint64_t wanted)
 {

@@ -87,6 +87,13 @@ void ledger_foreign(struct ledger *ledger, uint32_t device, uint64_t used);
 void ledger_open(struct ledger *ledger, struct ledger_account *account, uint32_t devices,
 	struct ledger_budget *budget, uint64_t initial);
 
+/* The devices as another front knew them: without what workers and accounts have. */
+void ledger_restore(struct ledger *ledger, const struct ledger_device *devices, uint32_t count);
+
+/* Opens the account with what `had` has, which is held already. */
+void ledger_adopt(struct ledger *ledger, struct ledger_account *account,
+	const struct ledger_account *had, struct ledger_budget *budget);
+
 /* `wanted` bytes beyond the lease: grants them, or a doubling where that is more and there is
  * plenty; nothing where `wanted` itself is not left or passes the limit.  Returns the lease's
  * new size. */

@@ -434,6 +434,9 @@ char *metrics_text(const struct front *front)
 		(uint64_t)front->started);
 	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
 		front->config->front_restarts);
+	one(out, "vcuda_agent_sessions_adopted_total", "counter",
+		"Sessions that the front took over from one that died.",
+		front->counters.adopted);
 	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
 		front->config->insecure);
 	print_sessions(out, front);

@@ -162,6 +162,16 @@ void pool_fault(struct front *front, struct pool_worker *worker, const char *tex
 
 /* --- what the supervisor says ------------------------------------------------------------- */
 
+static struct pool_worker *find_state(struct front *front, enum worker_state state)
+{
+	if (!front->pool.count[state])
+		return NULL;
+	for (uint32_t i = 0; i < front->pool.room; i++)
+		if (front->pool.workers[i].state == state)
+			return &front->pool.workers[i];
+	return NULL;
+}
+
 static struct pool_worker *find_number(struct front *front, uint32_t number)
 {
 	for (uint32_t i = 0; i < front->pool.room; i++)
@@ -187,6 +197,24 @@ void pool_started(struct front *front, const struct control *control, int fd)
 	worker->deadline = wait_now() + READY_NS;
 	pool_set_state(front, worker, WORKER_STARTING);
 	front->counters.worker_starts++;
+}
+
+struct pool_worker *pool_adopt(
+	struct front *front, pid_t pid, const uint64_t contexts[HANDOFF_DEVICES], int fd)
+{
+	struct pool_worker *worker = find_state(front, WORKER_FREE);
+
+	if (!worker ||
+		events_watch(&front->events, &worker->handoff, fd, EPOLLIN, handoff_ready))
+		return NULL;
+	worker->number = ++front->pool.next_number;
+	worker->pid = pid;
+	worker->adopted = true;
+	memcpy(worker->contexts, contexts, sizeof(worker->contexts));
+	ledger_context_add(&front->ledger, worker->contexts);
+	worker->counted = true;
+	pool_set_state(front, worker, WORKER_BUSY);
+	return worker;
 }
 
 void pool_refused(struct front *front, const struct control *control)
@@ -264,16 +292,6 @@ void pool_exited(struct front *front, const struct control *control)
 }
 
 /* --- what the front wants ----------------------------------------------------------------- */
-
-static struct pool_worker *find_state(struct front *front, enum worker_state state)
-{
-	if (!front->pool.count[state])
-		return NULL;
-	for (uint32_t i = 0; i < front->pool.room; i++)
-		if (front->pool.workers[i].state == state)
-			return &front->pool.workers[i];
-	return NULL;
-}
 
 static uint32_t starts_at_once(const struct front *front)
 {

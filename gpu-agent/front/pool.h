@@ -42,6 +42,7 @@ struct pool_worker {
 	uint64_t wishes[HANDOFF_DEVICES];
 	uint64_t wishes_until; /* 0: none */
 	uint32_t silent;       /* looks since it said anything */
+	bool adopted;	       /* what it asks is not heard until it said AGAIN */
 	struct session *session;
 };
 
@@ -64,6 +65,9 @@ struct pool {
 };
 
 int pool_open(struct front *front, struct error *error);
+/* A worker that serves a session already; takes FD. NULL: it cannot be had. */
+struct pool_worker *pool_adopt(
+	struct front *front, pid_t pid, const uint64_t contexts[HANDOFF_DEVICES], int fd);
 /* Starts what is wanted, and gives ready workers to waiting sessions. */
 void pool_balance(struct front *front, uint64_t now);
 void pool_started(struct front *front, const struct control *control, int fd);

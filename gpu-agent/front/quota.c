@@ -45,6 +45,27 @@ static bool same(const struct pod *a, const struct pod *b)
 	       !strcmp(a->identity, b->identity);
 }
 
+/* The pod that is the same, or a new one; counted. */
+static struct pod *enter(struct front *front, const struct pod *wanted)
+{
+	struct pod *found = NULL, *unused = NULL;
+
+	for (uint32_t i = 0; i < front->config->max_sessions && !found; i++) {
+		struct pod *pod = &front->pods[i];
+
+		if (!pod->sessions)
+			unused = unused ? unused : pod;
+		else if (same(pod, wanted))
+			found = pod;
+	}
+	if (!found) { /* one a session at most: there is room */
+		found = unused;
+		*found = *wanted;
+	}
+	found->sessions++;
+	return found;
+}
+
 struct pod *quota_enter(struct front *front, const struct hello_from *from)
 {
 	struct pod wanted = {
@@ -53,25 +74,22 @@ struct pod *quota_enter(struct front *front, const struct hello_from *from)
 		.tenant = from->tenant,
 		.budget = {.limit = from->hello->memory_limit, .parent = &from->tenant->budget},
 	};
-	struct pod *found = NULL, *unused = NULL;
 
 	if (!limited(from->hello))
 		return NULL;
 	identity_of(from->hello, &wanted);
-	for (uint32_t i = 0; i < front->config->max_sessions && !found; i++) {
-		struct pod *pod = &front->pods[i];
+	return enter(front, &wanted);
+}
 
-		if (!pod->sessions)
-			unused = unused ? unused : pod;
-		else if (same(pod, &wanted))
-			found = pod;
-	}
-	if (!found) { /* one a session at most: there is room */
-		found = unused;
-		*found = wanted;
-	}
-	found->sessions++;
-	return found;
+struct pod *quota_adopt(struct front *front, const struct pod *had, struct tenant *tenant)
+{
+	struct pod pod = *had;
+
+	pod.sessions = 0;
+	pod.tenant = tenant;
+	pod.budget =
+		(struct ledger_budget){.limit = had->budget.limit, .parent = &tenant->budget};
+	return enter(front, &pod);
 }
 
 static void quota_leave(struct pod *pod)

@@ -34,6 +34,9 @@ uint32_t quota_may(
 /* The pod of a session that begins, counted; NULL: it asks for nothing. */
 struct pod *quota_enter(struct front *front, const struct hello_from *from);
 
+/* The pod of a session that another front had: `had` is as that one knew it. */
+struct pod *quota_adopt(struct front *front, const struct pod *had, struct tenant *tenant);
+
 /* Opens the session's account: on the pod's GPUs, which the first session chooses (those with
  * most left). false where there are not as many. */
 bool quota_open_account(struct front *front, struct session *session);

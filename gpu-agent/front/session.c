@@ -17,6 +17,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
@@ -67,6 +68,7 @@ static void set_free(struct front *front, struct session *session)
 	memcpy(late->id, session->id, sizeof(late->id));
 	memcpy(late->secret, session->secret, sizeof(late->secret));
 	session->tenant->sessions--;
+	journal_forget(front, session);
 	memset(session, 0, sizeof(*session));
 	session->commands.fd = -1;
 	front->session_count--;
@@ -216,6 +218,13 @@ static void client_gone(struct watch *watch, uint32_t mask)
 	session->deadline = wait_now() + GONE_NS;
 }
 
+void session_watch_client(struct front *front, struct session *session, int fd)
+{
+	if (session->commands.fd >= 0 ||
+		events_watch(&front->events, &session->commands, fd, EPOLLRDHUP, client_gone))
+		close(fd);
+}
+
 /* All connections have come: they are the worker's. */
 static void hand_over(struct front *front, struct session *session)
 {
@@ -224,23 +233,26 @@ static void hand_over(struct front *front, struct session *session)
 
 	fds[0] = events_forget(&front->events, &session->commands);
 	memcpy(fds + 1, session->joined, session->joined_count * sizeof(fds[0]));
+	/* First: a worker that has a session and stands nowhere would be ended. */
+	journal_session(front, session);
 	ret = pool_hand_over(front, session, fds, count);
 	close_joined(session);
 	/* What stays is only watched. */
 	if (session->transport->forget)
 		session->transport->forget(fds[0]);
-	if (ret || events_watch(
-			   &front->events, &session->commands, fds[0], EPOLLRDHUP, client_gone))
-		close(fds[0]);
 	if (ret) {
+		close(fds[0]);
 		/* The worker is on its way out, and session_ended comes with its exit: the
 		 * client sees its connections close. */
 		log_of(&session->subject, LOG_ERROR, "session.handoff", "worker=%d text=\"%s\"",
 			session->worker->pid, strerror(-ret));
 		session->state = SESSION_ENDING;
+		journal_forget(front, session);
 		pool_stop(front, session->worker, STATUS_NOT_READY, "it took no session");
 		return;
 	}
+	journal_client(front, session, fds[0]);
+	session_watch_client(front, session, fds[0]);
 	session->state = SESSION_RUNNING;
 	session->deadline = 0;
 	front->counters.sessions++;
@@ -408,6 +420,7 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 		return STATUS_NOT_READY;
 	}
 	session->stripes++;
+	journal_session(front, session);
 	/* Who does not take it does not use the stripe either. */
 	hello_welcome(session->transport, fd, &welcome);
 	transport_drop(session->transport, fd);

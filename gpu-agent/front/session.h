@@ -74,6 +74,9 @@ int session_open_table(struct front *front, struct error *error);
  * 0; else a CUresult to refuse with, *refusal and text filled in. */
 uint32_t session_begin(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
+/* The client's end of a RUNNING session is seen by this copy of its first connection; takes FD.
+ */
+void session_watch_client(struct front *front, struct session *session, int fd);
 /* A further connection of it: the same rules. */
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);

@@ -11,14 +11,13 @@
 
 #include "common/log.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "protocol/wire/status.h"
 
-/* Each is an open descriptor of the front (spawn.c: FRONT_FILES). */
-#define SHARES 2048
 #define SHARES_PER_SESSION 256
 
 struct share {
@@ -31,7 +30,7 @@ struct share {
 
 static struct share *share_find(const struct front *front, const uint8_t name[16])
 {
-	for (uint32_t i = 0; front->shares && i < SHARES; i++)
+	for (uint32_t i = 0; front->shares && i < JOURNAL_SHARES; i++)
 		if (front->shares[i].session && !memcmp(front->shares[i].name, name, 16))
 			return &front->shares[i];
 	return NULL;
@@ -50,8 +49,8 @@ static struct share *share_new(struct front *front, const struct session *sessio
 	uint32_t has = 0, together = 0, unused = 0;
 
 	if (!front->shares)
-		front->shares = calloc(SHARES, sizeof(*front->shares));
-	for (uint32_t i = 0; front->shares && i < SHARES; i++) {
+		front->shares = calloc(JOURNAL_SHARES, sizeof(*front->shares));
+	for (uint32_t i = 0; front->shares && i < JOURNAL_SHARES; i++) {
 		const struct session *holder = front->shares[i].session;
 
 		if (!holder) {
@@ -65,10 +64,21 @@ static struct share *share_new(struct front *front, const struct session *sessio
 	return has < SHARES_PER_SESSION && together < unused ? found : NULL;
 }
 
-static void share_drop(struct share *share)
+static void share_drop(struct front *front, struct share *share)
 {
+	journal_unshare(front, (uint32_t)(share - front->shares), share->session);
 	close(share->fd);
 	*share = (struct share){.fd = -1};
+}
+
+/* Before the worker hears its name. */
+static void note(struct front *front, const struct share *share)
+{
+	struct journal_share entry = {.gpu = share->gpu, .bytes = share->bytes};
+
+	memcpy(entry.name, share->name, sizeof(entry.name));
+	journal_share(
+		front, (uint32_t)(share - front->shares), share->session, &entry, share->fd);
 }
 
 static void share(
@@ -92,6 +102,7 @@ static void share(
 		share->fd = *fd;
 		*fd = -1;
 		memcpy(answer.session, share->name, sizeof(share->name));
+		note(front, share);
 	}
 	if (pool_say(worker, &answer))
 		pool_fault(front, worker, "the worker does not take its SHARED");
@@ -137,13 +148,32 @@ void sharing_request(
 	default:
 		found = share_find(front, h->session);
 		if (found && found->session == worker->session)
-			share_drop(found);
+			share_drop(front, found);
 	}
+}
+
+void sharing_adopt(struct front *front, uint32_t index, const struct session *session,
+	const struct journal_share *share, int fd)
+{
+	if (!front->shares)
+		front->shares = calloc(JOURNAL_SHARES, sizeof(*front->shares));
+	if (!front->shares || front->shares[index].session) {
+		close(fd);
+		return;
+	}
+	front->shares[index] = (struct share){
+		.session = session, .fd = fd, .gpu = share->gpu, .bytes = share->bytes};
+	memcpy(front->shares[index].name, share->name, sizeof(share->name));
+}
+
+bool sharing_has(const struct front *front, uint32_t index)
+{
+	return front->shares && front->shares[index].session;
 }
 
 void sharing_forget(struct front *front, const struct session *session)
 {
-	for (uint32_t i = 0; front->shares && i < SHARES; i++)
+	for (uint32_t i = 0; front->shares && i < JOURNAL_SHARES; i++)
 		if (front->shares[i].session == session)
-			share_drop(&front->shares[i]);
+			share_drop(front, &front->shares[i]);
 }

@@ -110,6 +110,19 @@ struct tenant *tenants_find(struct front *front, const struct transport *transpo
 	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
 }
 
+struct tenant *tenants_adopt(struct front *front, const char *name)
+{
+	struct tenant *tenant = entry_for(front->tenants, name);
+
+	if (!tenant)
+		log_error("tenants.full", "tenant=%s", name);
+	else if (strcmp(tenant->name, name)) {
+		memset(tenant, 0, sizeof(*tenant));
+		snprintf(tenant->name, sizeof(tenant->name), "%s", name);
+	}
+	return tenant;
+}
+
 static unsigned known(const struct tenants *tenants)
 {
 	unsigned n = 0;

@@ -19,7 +19,6 @@
 #include "gpu-agent/supervisor/settings.h"
 
 #define WORKER_FILES 1024
-#define FRONT_FILES 16384 /* sessions waiting and half-open connections, with room */
 #define ENVIRON_MAX 64
 #define FDS_MAX (3 + TRANSPORT_LISTENERS)
 
@@ -117,14 +116,15 @@ static void make_environment(struct child_environment *env, const struct agent_c
 	env->list[n] = NULL;
 }
 
-static void limit_files(rlim_t value)
+rlim_t spawn_limit_files(rlim_t value)
 {
 	struct rlimit l;
 
-	if (!getrlimit(RLIMIT_NOFILE, &l)) {
-		l.rlim_cur = value < l.rlim_max ? value : l.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &l);
-	}
+	if (getrlimit(RLIMIT_NOFILE, &l))
+		return 0;
+	l.rlim_cur = value < l.rlim_max ? value : l.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &l);
+	return l.rlim_cur;
 }
 
 /* The child: descriptors to 3, 4, 5 …, everything else closed, then exec. */
@@ -143,7 +143,6 @@ __attribute__((noreturn)) static void become(
 		_exit(1);
 	setsid();
 	setrlimit(RLIMIT_CORE, &no_core);
-	limit_files(strcmp(role, "front") ? WORKER_FILES : FRONT_FILES);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -156,6 +155,8 @@ __attribute__((noreturn)) static void become(
 		if (dup2(high[i], AGENT_FD_SOCKET + i) < 0)
 			_exit(126);
 	close_range((unsigned)(AGENT_FD_SOCKET + count), ~0u, 0);
+	/* Only now: what the supervisor keeps may stand at every number up to that. */
+	spawn_limit_files(strcmp(role, "front") ? WORKER_FILES : SPAWN_FILES_MOST);
 	execve("/proc/self/exe", argv, env);
 	_exit(127);
 }

@@ -7,10 +7,19 @@
 #ifndef VCUDA_GPU_AGENT_SUPERVISOR_SPAWN_H
 #define VCUDA_GPU_AGENT_SUPERVISOR_SPAWN_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "common/error.h"
 #include "gpu-agent/agent.h"
+
+/* Of the front: sessions that wait, half-open connections, shared memory, with room; of the
+ * supervisor: what it keeps for the front. */
+#define SPAWN_FILES_MOST 16384
+
+/* How many descriptors this process may have from here on: VALUE, or as many as it is allowed.
+ */
+rlim_t spawn_limit_files(rlim_t value);
 
 /* A worker; *front_end is the front's end of its handoff pair. The pid, or -errno. */
 pid_t spawn_worker(const struct agent_config *config, int *front_end, struct error *error);

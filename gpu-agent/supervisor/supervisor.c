@@ -23,6 +23,7 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/control.h"
+#include "gpu-agent/supervisor/kept.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/spawn.h"
 #include "gpu-agent/supervisor/ready.h"
@@ -31,10 +32,15 @@
 #include "gpu-agent/sandbox/sandbox.h"
 
 #define MS 1000000ull
-/* A front that dies young again and again is started again after 50, 100 … 2000 ms. */
+/* A front that dies young again and again is started again after 50, 100 … 800 ms. */
 #define FRONT_YOUNG_NS (5000 * MS)
 #define FRONT_DELAY_MIN (50 * MS)
-#define FRONT_DELAY_MAX (2000 * MS)
+#define FRONT_DELAY_MAX (800 * MS)
+/* After so many that died young in turn, and of themselves, what they were left with may be
+ * why: the sessions end. */
+#define FRONT_YOUNG_MOST 3
+/* A front that does not read for so long is stuck. */
+#define FRONT_READS_MS 5000
 /* How soon a token file that was written again is noticed; SIGHUP says so at once. */
 #define TOKENS_LOOK_NS (5000 * MS)
 /* What the drain's end may take beyond drain_ms until everything is killed. */
@@ -45,6 +51,7 @@
 struct child {
 	pid_t pid;
 	uint64_t kill_at; /* UINT64_MAX: not to be killed */
+	int handoff;	  /* a copy of the front's end of its pair, for the next front */
 	char tenant[sizeof(((struct agent_tenant *)0)->name)]; /* of its session; "" = none */
 };
 
@@ -60,9 +67,11 @@ struct supervisor {
 	pid_t front;
 	uint64_t front_started;
 	uint64_t front_delay;	/* before the next start */
+	unsigned front_young;	/* those that died young, one after the other */
 	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
 	struct child *children; /* workers; pid 0 = free */
 	size_t room;
+	struct kept_table kept;
 	struct stat tokens; /* the token file when it was read */
 	uint64_t tokens_at; /* when to look at it; UINT64_MAX: there is none */
 	bool draining;
@@ -87,12 +96,39 @@ static void tell(struct supervisor *s, const struct control *c, int fd)
 	if (descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0) == -EAGAIN) {
 		struct pollfd p = {.fd = s->control, .events = POLLOUT};
 
-		if (poll(&p, 1, 1000) != 1 ||
+		if (poll(&p, 1, FRONT_READS_MS) != 1 ||
 			descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0)) {
 			log_error("front.stuck", "front=%d", s->front);
 			kill(s->front, SIGKILL);
 		}
 	}
+}
+
+static void tell_kept(struct supervisor *s, bool own)
+{
+	for (size_t i = 0; i < s->kept.count; i++) {
+		const struct kept *kept = &s->kept.list[i];
+		struct control c = {.what = CONTROL_KEPT, .pid = kept->pid};
+
+		memcpy(c.text, kept->name, sizeof(kept->name));
+		if (own == !kept->pid)
+			tell(s, &c, kept->fd);
+	}
+}
+
+/* What the front before it knew. */
+static void hand_on(struct supervisor *s)
+{
+	tell_kept(s, true);
+	for (size_t i = 0; i < s->room; i++) {
+		const struct child *child = &s->children[i];
+
+		if (child->pid && child->tenant[0] && child->kill_at == UINT64_MAX)
+			tell(s, &(struct control){.what = CONTROL_ADOPT, .pid = child->pid},
+				child->handoff);
+	}
+	tell_kept(s, false);
+	tell(s, &(struct control){.what = CONTROL_BEGIN}, -1);
 }
 
 static void start_front(struct supervisor *s)
@@ -110,6 +146,7 @@ static void start_front(struct supervisor *s)
 	s->start_at = UINT64_MAX;
 	for (size_t i = 0; i < s->library_count; i++)
 		tell(s, &s->libraries[i], -1);
+	hand_on(s);
 }
 
 /* Without it nothing is missing but a few lines of /readyz?verbose. */
@@ -149,8 +186,8 @@ static void start_worker(struct supervisor *s, uint32_t number, uint32_t librari
 {
 	struct control c = {.what = CONTROL_REFUSED, .number = number};
 	struct child *child = find_child(s, 0);
-	cleanup_close int fd = -1;
 	struct error error;
+	int fd = -1;
 	pid_t pid;
 
 	if (!child) {
@@ -166,6 +203,7 @@ static void start_worker(struct supervisor *s, uint32_t number, uint32_t librari
 		return;
 	}
 	child->pid = pid;
+	child->handoff = fd;
 	child->kill_at = UINT64_MAX;
 	child->tenant[0] = 0;
 	c.what = CONTROL_STARTED;
@@ -184,14 +222,46 @@ static void begin_session(struct supervisor *s, pid_t pid, const char *tenant)
 	compiled_begin(s->config, pid, child->tenant);
 }
 
+/* Takes FD. Of a worker that is gone nothing is kept. */
+static void keep(struct supervisor *s, const struct control *c, int fd)
+{
+	uint8_t name[CONTROL_NAME];
+
+	memcpy(name, c->text, sizeof(name));
+	if (fd < 0 || c->pid < 0 || (c->pid && !find_child(s, c->pid))) {
+		if (fd >= 0)
+			close(fd);
+	} else if (!kept_add(&s->kept, c->pid, name, fd)) {
+		log_warn("front.keep",
+			"worker=%d text=\"no room: it would not outlive the front\"", c->pid);
+	}
+}
+
+static void drop(struct supervisor *s, const struct control *c)
+{
+	uint8_t name[CONTROL_NAME];
+
+	memcpy(name, c->text, sizeof(name));
+	kept_drop(&s->kept, c->pid, name);
+}
+
 static void handle_front(struct supervisor *s)
 {
 	struct control c;
 	struct child *child;
 	ssize_t n;
+	int fd;
 
-	while ((n = recv(s->control, &c, sizeof(c), MSG_DONTWAIT)) == (ssize_t)sizeof(c)) {
+	while ((n = descriptors_receive(s->control, &c, sizeof(c), &fd, 1, MSG_DONTWAIT)) ==
+		(ssize_t)sizeof(c)) {
+		if (c.what == CONTROL_KEEP) {
+			keep(s, &c, fd);
+			continue;
+		}
+		if (fd >= 0)
+			close(fd);
 		switch (c.what) {
+		case CONTROL_DROP: drop(s, &c); break;
 		case CONTROL_START: start_worker(s, c.number, c.libraries); break;
 		case CONTROL_KILL:
 			child = c.pid > 0 ? find_child(s, c.pid) : NULL;
@@ -215,7 +285,16 @@ static void handle_front(struct supervisor *s)
 	}
 }
 
-/* Workers of a dead front see their handoff socket close and exit; who does not is killed. */
+/* A worker with a session waits for the next front; what else there is, nobody knows of. */
+static void end_workers(struct supervisor *s, bool all)
+{
+	uint64_t at = wait_now() + CONTROL_STOP_MS * MS;
+
+	for (size_t i = 0; i < s->room; i++)
+		if (s->children[i].pid && (all || !s->children[i].tenant[0]))
+			s->children[i].kill_at = at;
+}
+
 static void front_ended(struct supervisor *s, int status)
 {
 	uint64_t now = wait_now();
@@ -224,16 +303,17 @@ static void front_ended(struct supervisor *s, int status)
 	if (s->control >= 0)
 		close(s->control);
 	s->control = -1;
-	for (size_t i = 0; i < s->room; i++)
-		if (s->children[i].pid)
-			s->children[i].kill_at = now + CONTROL_STOP_MS * MS;
 	if (s->draining || (WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
 		/* It drained, or it said why it cannot run at all. */
 		s->status = s->draining ? 0 : 1;
 		return;
 	}
-	if (now - s->front_started > FRONT_YOUNG_NS)
+	if (now - s->front_started > FRONT_YOUNG_NS) {
 		s->front_delay = 0;
+		s->front_young = 0;
+	} else if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
+		s->front_young++;
+	}
 	log_error("front.died", "status=%d signal=%d restart_ms=%lu", WEXITSTATUS(status),
 		WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 		(unsigned long)(s->front_delay / MS));
@@ -242,6 +322,12 @@ static void front_ended(struct supervisor *s, int status)
 	if (s->front_delay > FRONT_DELAY_MAX)
 		s->front_delay = FRONT_DELAY_MAX;
 	s->config->front_restarts++;
+	end_workers(s, s->front_young >= FRONT_YOUNG_MOST);
+	if (s->front_young >= FRONT_YOUNG_MOST) {
+		log_error("front.fails", "text=\"its sessions end\"");
+		kept_clear(&s->kept);
+		s->front_young = 0;
+	}
 }
 
 static void reap(struct supervisor *s)
@@ -263,6 +349,8 @@ static void reap(struct supervisor *s)
 		if (!child)
 			continue; /* an orphan that init is asked to reap */
 		child->pid = 0;
+		close(child->handoff);
+		kept_forget(&s->kept, pid);
 		compiled_end(s->config, pid, child->tenant);
 		tell(s, &(struct control){.what = CONTROL_EXITED, .pid = pid, .status = status},
 			-1);
@@ -440,6 +528,7 @@ static void end_all(struct supervisor *s)
 			kill(s->children[i].pid, SIGKILL);
 	while (wait(NULL) > 0)
 		;
+	kept_clear(&s->kept);
 	compiled_close(s->config);
 	listening_close(s->config, s->http);
 }
@@ -449,6 +538,7 @@ int supervisor_main(struct agent_config *config)
 	struct supervisor s = {.config = config, .control = -1, .probe = -1, .status = -1};
 	struct error error;
 
+	s.kept.most = spawn_limit_files(SPAWN_FILES_MOST) / 2;
 	sandbox_device_files(config);
 	compiled_open(config);
 	s.tokens_at = UINT64_MAX;

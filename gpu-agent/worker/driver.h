@@ -29,6 +29,8 @@ void memory_granted(struct worker *w, uint32_t device, uint64_t lease, CUresult 
 
 /* Memory shared with other sessions: SHARED and GIVEN; FD is -1 or taken over. */
 void ipc_answer(struct worker *w, const struct handoff *h, int fd);
+/* What was asked and is not answered, once more. */
+void ipc_ask_again(struct worker *w);
 
 /* Waiting (sync.c): SUCCESS: what vcudaSync would wait for is done; NOT_READY: P, which the
  * caller pushes, waits for it. */

@@ -62,19 +62,13 @@ static bool hear(struct worker *w, uint64_t deadline)
 static bool ask_front(struct worker *w, uint32_t device, uint64_t bytes)
 {
 	uint64_t deadline = wait_now() + ANSWER_NS;
-	struct handoff *ask = &w->stats;
 
 	/* The answers to two wishes for a device could not be told apart. */
 	while (w->lease_tag[device] >= 0)
 		if (!hear(w, deadline))
 			return false;
-	ask->version = HANDOFF_VERSION;
-	ask->what = HANDOFF_LEASE;
-	ask->device = device;
-	ask->bytes = bytes;
-	if (send(w->handoff, ask, sizeof(*ask), MSG_NOSIGNAL) != sizeof(*ask))
+	if (worker_ask_lease(w, device, bytes, LEASE_TAG_EXTRA))
 		return false;
-	w->lease_tag[device] = LEASE_TAG_EXTRA;
 	while (w->lease_tag[device] == LEASE_TAG_EXTRA)
 		if (!hear(w, deadline))
 			return false;

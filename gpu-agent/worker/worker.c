@@ -139,6 +139,44 @@ static int worker_say(struct worker *w, struct handoff *message)
 		       : -1;
 }
 
+static int say_lease(struct worker *w, uint32_t device)
+{
+	struct handoff *ask = &w->stats;
+
+	ask->what = HANDOFF_LEASE;
+	ask->device = device;
+	ask->bytes = w->lease_asked[device];
+	if (!worker_say(w, ask))
+		return 0;
+	log_warn("worker.lease", "error=\"%s\"", strerror(errno));
+	return -1;
+}
+
+int worker_ask_lease(struct worker *w, uint32_t device, uint64_t bytes, int tag)
+{
+	w->lease_asked[device] = bytes;
+	if (say_lease(w, device))
+		return -1;
+	w->lease_tag[device] = tag;
+	return 0;
+}
+
+/* Another front: what the one before it heard last may be answered by nobody. */
+static void say_again(struct worker *w, uint64_t number)
+{
+	static struct handoff again;
+
+	again.what = HANDOFF_AGAIN;
+	again.bytes = number;
+	if (worker_say(w, &again))
+		return;
+	log_info("worker.adopted", "pid=%d", getpid());
+	for (uint32_t d = 0; d < w->device_count; d++)
+		if (w->lease_tag[d] >= 0)
+			say_lease(w, d);
+	ipc_ask_again(w);
+}
+
 /* The window: the wanted place, else any place, else half as much. */
 static CUresult worker_reserve(struct worker *w, struct worker_device *d, uint32_t index)
 {
@@ -396,7 +434,7 @@ void worker_control(struct worker *w)
 		w->handoff, &message, sizeof(message), fds, TRANSPORT_FDS, MSG_DONTWAIT);
 
 	if (!n || (n < 0 && n != -EAGAIN && n != -EINTR)) {
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent's front is gone");
+		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the agent is gone");
 		return;
 	}
 	fd = fds[0];
@@ -411,6 +449,8 @@ void worker_control(struct worker *w)
 		stripe_open(w, message.device, fds);
 	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
 		ipc_answer(w, &message, fd);
+	else if (message.what == HANDOFF_ADOPTED)
+		say_again(w, message.bytes);
 	else if (message.what == HANDOFF_STOP)
 		worker_end(w,
 			message.status ? (CUresult)message.status : CUDA_ERROR_EXTERNAL_DEVICE,

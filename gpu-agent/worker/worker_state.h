@@ -275,13 +275,18 @@ struct worker {
 
 	/* leases asked for and not granted yet: the tag that waits, by device */
 	int lease_tag[HANDOFF_DEVICES];
-#define LEASE_TAG_EXTRA CHANNEL_SLOTS /* nobody's: the worker's own wish */
+#define LEASE_TAG_EXTRA CHANNEL_SLOTS	       /* nobody's: the worker's own wish */
+	uint64_t lease_asked[HANDOFF_DEVICES]; /* how much, should another front want to hear it
+						  again */
 
 	struct handoff stats;
 	uint64_t stats_at;
 };
 
 CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */
+/* Asks the front for BYTES of device memory beyond the lease, for the slot TAG; the answer is
+ * memory_granted. 0, or -1 where the front cannot be reached. */
+int worker_ask_lease(struct worker *w, uint32_t device, uint64_t bytes, int tag);
 void worker_end(struct worker *w, CUresult status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */

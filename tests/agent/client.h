@@ -14,6 +14,11 @@
 
 #include "protocol/wire/session.h"
 
+/* The metric of what sessions have leased of the toy worker's GPU. */
+#define LEASED                                                                                 \
+	"vcuda_agent_device_memory_leased_bytes{gpu=\"0\","                                    \
+	"UUID=\"GPU-07070707-0707-0707-0707-070707070707\",modelName=\"Toy GPU\"}"
+
 struct agent {
 	pid_t pid;
 	char folder[32]; /* its ready file and log */

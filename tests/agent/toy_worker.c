@@ -86,16 +86,35 @@ static void hear(struct handoff *h)
 		exit(0);
 }
 
+/* Another front; what was asked of the one before it is asked again. */
+static void adopted(uint64_t number, const struct handoff *asked, int fd)
+{
+	struct handoff h = {.what = HANDOFF_AGAIN, .bytes = number};
+
+	say(&h);
+	if (asked && descriptors_send(handoff_socket, asked, sizeof(*asked), &fd, fd >= 0, 0))
+		exit(1);
+}
+
+static void hear_answer(struct handoff *h, const struct handoff *asked, int fd)
+{
+	for (;;) {
+		hear(h);
+		if (h->what == HANDOFF_ADOPTED)
+			adopted(h->bytes, asked, fd);
+		else if (h->what != HANDOFF_OTHERS)
+			return;
+	}
+}
+
 static void ask_lease(int out)
 {
-	struct handoff h = {.what = HANDOFF_LEASE, .bytes = 64u << 20};
+	struct handoff h, ask = {.what = HANDOFF_LEASE, .bytes = 64u << 20};
 	char text[32];
 	int n;
 
-	say(&h);
-	do
-		hear(&h);
-	while (h.what == HANDOFF_OTHERS);
+	say(&ask);
+	hear_answer(&h, &ask, -1);
 	if (h.what != HANDOFF_GRANT)
 		exit(1);
 	n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)h.bytes);
@@ -105,17 +124,15 @@ static void ask_lease(int out)
 
 static void share(int out)
 {
-	struct handoff h = {
-		.version = HANDOFF_VERSION, .what = HANDOFF_SHARE, .bytes = 2u << 20};
+	struct handoff h,
+		ask = {.version = HANDOFF_VERSION, .what = HANDOFF_SHARE, .bytes = 2u << 20};
 	int fd = memfd_create("toy", MFD_CLOEXEC), n;
 	char text[32];
 
-	if (fd < 0 || descriptors_send(handoff_socket, &h, sizeof(h), &fd, 1, 0))
+	if (fd < 0 || descriptors_send(handoff_socket, &ask, sizeof(ask), &fd, 1, 0))
 		exit(1);
+	hear_answer(&h, &ask, fd);
 	close(fd);
-	do
-		hear(&h);
-	while (h.what == HANDOFF_OTHERS);
 	n = snprintf(text, sizeof(text), "%u\n", h.status);
 	if (h.what != HANDOFF_SHARED || send(out, text, (size_t)n, MSG_NOSIGNAL) < 0)
 		exit(0);
@@ -170,7 +187,9 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 			return 0;
 		if (p[1].revents) {
 			hear(&h);
-			if (h.what != HANDOFF_OTHERS)
+			if (h.what == HANDOFF_ADOPTED)
+				adopted(h.bytes, NULL, -1);
+			else if (h.what != HANDOFF_OTHERS)
 				return 0;
 			continue;
 		}

@@ -19,9 +19,6 @@
 
 #include "tests/agent/client.h"
 
-#define LEASED                                                                                 \
-	"vcuda_agent_device_memory_leased_bytes{gpu=\"0\","                                    \
-	"UUID=\"GPU-07070707-0707-0707-0707-070707070707\",modelName=\"Toy GPU\"}"
 #define MIB (1ull << 20)
 #define CLOSED 9999
 

@@ -22,21 +22,48 @@
 /* A session's names, and with the front's limit its descriptors there. */
 #define IPC_SHARES_MAX 256u
 
-static CUresult ipc_ask(struct worker *w, struct request *r, struct handoff *ask, int fd)
+/* What w->ipc waits for, as it was asked. */
+static struct {
+	struct handoff message;
+	int fd; /* -1: none goes with it */
+} asked = {.fd = -1};
+
+static void close_asked(void)
+{
+	if (asked.fd >= 0)
+		close(asked.fd);
+	asked.fd = -1;
+}
+
+static int ipc_say(struct worker *w, struct handoff *ask, int fd)
 {
 	int ret;
 
 	ask->version = HANDOFF_VERSION;
 	ret = descriptors_send(w->handoff, ask, sizeof(*ask), &fd, fd >= 0, 0);
-	if (ret) {
+	if (ret)
 		log_warn("worker.share", "error=\"%s\"", strerror(-ret));
+	return ret;
+}
+
+/* Takes FD. */
+static CUresult ipc_ask(struct worker *w, struct request *r, const struct handoff *ask, int fd)
+{
+	asked.message = *ask;
+	asked.fd = fd;
+	if (ipc_say(w, &asked.message, fd)) {
+		close_asked();
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
-	if (r) {
-		w->ipc.tag = r->header.tag;
-		r->later = true;
-	}
+	w->ipc.tag = r->header.tag;
+	r->later = true;
 	return CUDA_SUCCESS;
+}
+
+void ipc_ask_again(struct worker *w)
+{
+	if (w->ipc.tag >= 0)
+		ipc_say(w, &asked.message, asked.fd);
 }
 
 static struct ipc_share *ipc_find(struct worker *w, uint32_t device, uint64_t address)
@@ -53,7 +80,7 @@ void ipc_unname(struct worker *w, const uint8_t name[16])
 
 	ask = (struct handoff){.what = HANDOFF_UNSHARE};
 	memcpy(ask.session, name, 16);
-	ipc_ask(w, NULL, &ask, -1);
+	ipc_say(w, &ask, -1);
 }
 
 void ipc_forget(struct worker *w, uint32_t device, uint64_t address)
@@ -187,9 +214,7 @@ static CUresult ipc_export(struct worker *w, struct request *r, const struct ipc
 	ask = (struct handoff){
 		.what = HANDOFF_SHARE, .device = wait->device, .bytes = wait->bytes};
 	w->ipc = *wait;
-	status = ipc_ask(w, r, &ask, fd);
-	close(fd);
-	return status;
+	return ipc_ask(w, r, &ask, fd);
 }
 
 /* Asks the front for the memory of this name, which becomes WAIT's. */
@@ -447,6 +472,7 @@ void ipc_answer(struct worker *w, const struct handoff *h, int fd)
 		else
 			ipc_reply(w, h, status);
 		w->ipc.tag = -1;
+		close_asked();
 	}
 	if (fd >= 0)
 		close(fd);

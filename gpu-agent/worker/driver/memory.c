@@ -187,7 +187,6 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaLease *req = (const void *)r->body;
 	struct worker_device *d = memory_device(w, r, req->device);
-	struct handoff *ask;
 
 	if (!d)
 		return r->refused;
@@ -199,16 +198,8 @@ CUresult serve_vcudaLease(struct worker *w, struct request *r)
 			d->lease;
 		return CUDA_SUCCESS;
 	}
-	ask = &w->stats;
-	ask->version = HANDOFF_VERSION;
-	ask->what = HANDOFF_LEASE;
-	ask->device = (uint32_t)req->device;
-	ask->bytes = req->bytes;
-	if (send(w->handoff, ask, sizeof(*ask), MSG_NOSIGNAL) != sizeof(*ask)) {
-		log_warn("worker.lease", "error=\"%s\"", strerror(errno));
+	if (worker_ask_lease(w, (uint32_t)req->device, req->bytes, r->header.tag))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	w->lease_tag[req->device] = r->header.tag;
 	r->later = true;
 	return CUDA_SUCCESS;
 }
