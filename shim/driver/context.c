@@ -170,6 +170,7 @@ static CUresult context_reset(struct context *primary)
 	atomic_store(&primary->live, false);
 	atomic_store(&devices.at[primary->device].primary_flags, 0);
 	atomic_fetch_add(&vcuda_resets, 1);
+	graph_context_gone(primary);
 	last = !context_others(primary->device);
 	managed_context_gone(primary);
 	array_reset(primary);
@@ -416,12 +417,14 @@ CUresult context_end(struct context *context)
 	module_reset(context);
 	order_context_gone(context);
 	stream_reset(context);
+	pool_context_gone(context->number);
 	cache_drop(context->number);
 	thread_forget(context);
 	body = shim_begin(&call, OP_vcudaContextDestroy, sizeof(*body));
 	body->number = context->number;
 	status = shim_post(&call);
 	array_reset(context);
+	graph_context_gone(context);
 	memory_context_gone(context, false);
 	ipc_reset();
 	number_free(context->number);

@@ -246,6 +246,7 @@ struct gone {
 	enum handle_kind kind;
 	void *objects[256];
 	uint64_t handles[256];
+	uint32_t counters[256];
 	unsigned count;
 };
 
@@ -254,18 +255,22 @@ static void stream_gone(void *object, void *argument)
 	struct gone *gone = argument;
 	struct context *context;
 	uint64_t handle;
+	uint32_t counter;
 
 	if (!object)
 		return; /* order.c's own event */
 	if (gone->kind == KIND_CUstream) {
 		context = ((struct stream *)object)->context;
 		handle = ((struct stream *)object)->handle;
+		counter = ((struct stream *)object)->watch.counter;
 	} else {
 		context = ((struct event *)object)->context;
 		handle = ((struct event *)object)->handle;
+		counter = ((struct event *)object)->watch.counter;
 	}
 	if (context != gone->context || gone->count == 256)
 		return;
+	gone->counters[gone->count] = counter;
 	gone->objects[gone->count] = object;
 	gone->handles[gone->count++] = handle;
 }
@@ -280,9 +285,14 @@ void stream_reset(struct context *context)
 		do {
 			gone = (struct gone){.context = context, .kind = kinds[k]};
 			handle_each(kinds[k], stream_gone, &gone);
-			for (unsigned i = 0; i < gone.count; i++)
-				if (handle_release(gone.handles[i]))
-					free(gone.objects[i]);
+			for (unsigned i = 0; i < gone.count; i++) {
+				if (!handle_release(gone.handles[i]))
+					continue;
+				completion_put(gone.counters[i]);
+				if (kinds[k] == KIND_CUstream)
+					pool_stream_gone(gone.handles[i]);
+				free(gone.objects[i]);
+			}
 		} while (gone.count);
 	}
 	if (context->order_event)

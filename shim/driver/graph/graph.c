@@ -17,6 +17,7 @@
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
 #include "shim/engine/status.h"
+#include "shim/engine/thread.h"
 #include "shim/driver/stream.h"
 
 /* ---- names ---- */
@@ -35,6 +36,7 @@ struct graph *graph_new(void)
 	if (!graph)
 		return NULL;
 	graph->id = graph_id_new();
+	graph->context = thread_self.number;
 	graph->handle = shim_mint(KIND_CUgraph, graph);
 	if (!graph->handle) {
 		free(graph);
@@ -74,12 +76,42 @@ void graph_free(struct graph *graph)
 
 struct graph *graph_find(CUgraph graph)
 {
-	return shim_object_of((uint64_t)(uintptr_t)graph, KIND_CUgraph);
+	struct graph *found = shim_object_of((uint64_t)(uintptr_t)graph, KIND_CUgraph);
+
+	return found && !found->lost ? found : NULL;
+}
+
+static void graph_lose(void *object, void *context)
+{
+	struct graph *graph = object;
+
+	parts_context_gone(&graph->parts, context);
+	if (graph->context == ((const struct context *)context)->number)
+		graph->lost = true;
+}
+
+static void exec_lose(void *object, void *context)
+{
+	struct graph_exec *exec = object;
+
+	parts_context_gone(&exec->parts, context);
+	if (exec->context != ((const struct context *)context)->number)
+		return;
+	exec->lost = true;
+	exec->marked = false;
+}
+
+void graph_context_gone(const struct context *context)
+{
+	handle_each(KIND_CUgraph, graph_lose, (void *)(uintptr_t)context);
+	handle_each(KIND_CUgraphExec, exec_lose, (void *)(uintptr_t)context);
 }
 
 struct graph_node *graph_node_find(CUgraphNode node)
 {
-	return shim_object_of((uint64_t)(uintptr_t)node, KIND_CUgraphNode);
+	struct graph_node *found = shim_object_of((uint64_t)(uintptr_t)node, KIND_CUgraphNode);
+
+	return found && !found->graph->lost ? found : NULL;
 }
 
 CUgraphNode graph_node_name(struct graph *graph, uint32_t number)
@@ -274,16 +306,19 @@ CUresult hand_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 
 CUresult hand_cuGraphDestroy(CUgraph hGraph)
 {
-	struct graph *graph = graph_find(hGraph);
+	struct graph *graph = shim_object_of((uint64_t)(uintptr_t)hGraph, KIND_CUgraph);
 	uint64_t handle;
+	bool lost;
 
 	if (!graph || graph->parent)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (graph->capturing)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	handle = graph->handle;
+	lost = graph->lost;
 	graph_free(graph);
-	(void)graph_gone(handle); /* behind a fault it goes all the same, as natively */
+	if (!lost)
+		(void)graph_gone(handle); /* behind a fault it goes all the same, as natively */
 	return CUDA_SUCCESS;
 }
 

@@ -21,6 +21,7 @@
 
 #include "protocol/wire/graph.h"
 
+struct context;
 struct stream;
 struct user_object;
 struct graph_memory;
@@ -53,6 +54,7 @@ struct part {
 	struct part_copy copy; /* IN, OUT, WITHIN */
 	CUdeviceptr memory;    /* IN, OUT: the stand-in, packed; WITHIN: what the node copies;
 				* THROUGH: a place in another's */
+	uint16_t context;      /* whose that memory is */
 	size_t bytes;
 	uint64_t number; /* HOST: ticket; RECORD: event; USER: how many references */
 	bool behind;	 /* WITHIN: made behind a launch, since it reads what that brings */
@@ -94,6 +96,8 @@ struct graph {
 	uint32_t edge_count;
 	bool edges_known;
 	struct parts parts;
+	uint16_t context; /* that was current when it was made, whatever its nodes are in */
+	bool lost;	  /* it went with that: only its name is left, to be destroyed */
 	bool capturing;
 	bool pruned; /* nodes are gone: the count says nothing */
 	bool has_conditional;
@@ -117,6 +121,8 @@ struct graph_exec {
 	uint32_t id;
 	uint64_t graph; /* that it was made from */
 	uint64_t flags;
+	uint16_t context; /* as a graph's */
+	bool lost;
 	struct parts parts;
 	uint64_t stream; /* launched there last */
 	bool launched;
@@ -133,6 +139,8 @@ void graph_free(struct graph *graph);
 /* The worker's graph or executable graph of that name goes. */
 CUresult graph_gone(uint64_t handle);
 struct graph *graph_find(CUgraph graph);
+/* The context goes: what of graphs the worker has in it, and the memory of their parts. */
+void graph_context_gone(const struct context *context);
 void graph_node_free(struct graph_node *node);
 struct graph_node *graph_node_find(CUgraphNode node);
 /* The app's name for a node; NULL: no memory, or no such number. */
@@ -178,6 +186,8 @@ bool parts_add(struct parts *parts, struct part *part, uint64_t graph, uint32_t 
 bool parts_copy(struct parts *to, const struct parts *from);
 /* The graph's, and those of the graphs that its conditional nodes decide about. */
 bool parts_copy_all(struct parts *to, const struct graph *graph);
+/* The memory that they have of that context goes with it. */
+void parts_context_gone(const struct parts *parts, const struct context *context);
 /* The others keep their order. */
 void parts_remove(struct parts *parts, size_t at);
 void parts_free(struct parts *parts);

@@ -17,6 +17,7 @@
 #include "shim/driver/stream.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/engine/thread.h"
 #include "shim/engine/status.h"
 
 #define GRAPH_FLAGS                                                                            \
@@ -27,7 +28,9 @@
 
 struct graph_exec *graph_exec_find(CUgraphExec exec)
 {
-	return shim_object_of((uint64_t)(uintptr_t)exec, KIND_CUgraphExec);
+	struct graph_exec *found = shim_object_of((uint64_t)(uintptr_t)exec, KIND_CUgraphExec);
+
+	return found && !found->lost ? found : NULL;
 }
 
 bool exec_has_node(const struct graph_exec *exec, const struct graph_node *node)
@@ -56,6 +59,7 @@ static struct graph_exec *exec_new(const struct graph *graph, uint64_t flags)
 	exec->graph = graph->handle;
 	exec->id = graph_id_new();
 	exec->flags = flags;
+	exec->context = thread_self.number;
 	exec->handle = shim_mint(KIND_CUgraphExec, exec);
 	if (exec->handle && parts_copy_all(&exec->parts, graph))
 		return exec;
@@ -338,23 +342,28 @@ static void exec_drop_users(const struct graph_exec *exec, struct parts *parts)
 
 CUresult hand_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-	struct graph_exec *exec = graph_exec_find(hGraphExec);
+	struct graph_exec *exec =
+		shim_object_of((uint64_t)(uintptr_t)hGraphExec, KIND_CUgraphExec);
 	struct wire_vcudaEventDestroy *body;
 	struct shim_call call;
 	uint64_t handle;
+	bool lost;
 
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	exec_drop_users(exec, &exec->parts);
-	if (exec->event) {
+	lost = exec->lost;
+	if (exec->event && !lost) {
 		body = shim_begin(&call, OP_vcudaEventDestroy, sizeof(*body));
 		body->event = exec->event;
 		shim_post(&call);
-		handle_release(exec->event);
 	}
+	if (exec->event)
+		handle_release(exec->event);
 	handle = exec->handle;
 	exec_free(exec);
-	(void)graph_gone(handle);
+	if (!lost)
+		(void)graph_gone(handle);
 	return CUDA_SUCCESS;
 }
 

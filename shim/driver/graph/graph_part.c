@@ -241,6 +241,13 @@ static struct part *part_writer(
 	return NULL;
 }
 
+void parts_context_gone(const struct parts *parts, const struct context *context)
+{
+	for (size_t i = 0; i < parts->count; i++)
+		if (parts->places[i].part->context == context->number)
+			parts->places[i].part->memory = 0;
+}
+
 static CUresult part_copy_memory(struct part *part, const struct parts *parts)
 {
 	const struct part_copy *copy = &part->copy;
@@ -253,6 +260,7 @@ static CUresult part_copy_memory(struct part *part, const struct parts *parts)
 	if (__builtin_mul_overflow(copy->width, copy->height, &part->bytes) ||
 		__builtin_mul_overflow(part->bytes, copy->depth, &part->bytes) || !part->bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	part->context = context->home->number;
 	writer = part->kind == PART_IN ? part_writer(parts, copy, &whole) : NULL;
 	if (!writer || !whole)
 		return memory_alloc(context->device,
@@ -262,6 +270,7 @@ static CUresult part_copy_memory(struct part *part, const struct parts *parts)
 	part->kind = PART_THROUGH;
 	part->source = writer;
 	part->memory = writer->memory + (copy->host - writer->copy.host);
+	part->context = writer->context;
 	return CUDA_SUCCESS;
 }
 

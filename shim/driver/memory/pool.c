@@ -19,6 +19,7 @@
 #include "shim/driver/memory/share.h"
 #include "shim/driver/stream.h"
 #include "shim/engine/lock.h"
+#include "shim/engine/thread.h"
 
 struct pool {
 	uint64_t handle;
@@ -38,7 +39,8 @@ struct piece {
 	CUdeviceptr address;
 	size_t bytes;
 	struct pool *pool;
-	uint64_t stream; /* of kept ones: where it was freed */
+	uint64_t stream;  /* of kept ones: where it was freed; 0: the legacy one … */
+	uint16_t context; /* … of that context */
 };
 
 #define POOL_BUCKETS 1024
@@ -174,6 +176,18 @@ void pool_stream_gone(uint64_t stream)
 	pthread_mutex_unlock(&pools.lock);
 }
 
+void pool_context_gone(uint16_t context)
+{
+	pthread_mutex_lock(&pools.lock);
+	for (struct piece **at = &pools.kept; *at;) {
+		if (!(*at)->stream && (*at)->context == context)
+			kept_drop(at);
+		else
+			at = &(*at)->next;
+	}
+	pthread_mutex_unlock(&pools.lock);
+}
+
 bool pool_forget(CUdeviceptr address)
 {
 	struct piece **at, *piece;
@@ -225,8 +239,9 @@ static struct piece *kept_get(const struct pool *pool, size_t bytes, uint64_t st
 	struct piece **best = NULL, *piece;
 
 	for (struct piece **at = &pools.kept; *at; at = &(*at)->next)
-		if ((*at)->pool == pool && (*at)->stream == stream && (*at)->bytes >= bytes &&
-			(*at)->bytes / POOL_WASTE <= bytes &&
+		if ((*at)->pool == pool && (*at)->stream == stream &&
+			(stream || (*at)->context == thread_self.number) &&
+			(*at)->bytes >= bytes && (*at)->bytes / POOL_WASTE <= bytes &&
 			(!best || (*at)->bytes < (*best)->bytes))
 			best = at;
 	if (!best)
@@ -353,6 +368,7 @@ CUresult hand_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		*at = piece->next;
 		piece->pool->used -= piece->bytes;
 		piece->stream = stream;
+		piece->context = thread_self.number;
 		piece->next = pools.kept;
 		pools.kept = piece;
 		pools.kept_bytes += piece->bytes;

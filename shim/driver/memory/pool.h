@@ -14,6 +14,8 @@
 void pool_synced(void);
 /* The stream is being destroyed: what was freed on it is no stream's any more. */
 void pool_stream_gone(uint64_t stream);
+/* The same for the legacy stream of a context. */
+void pool_context_gone(uint16_t context);
 /* cuMemFree of memory from a pool: false if it is none. */
 bool pool_forget(CUdeviceptr address);
 /* A context of the device is gone, and so is what has no memory any more. */

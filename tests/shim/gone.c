@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is left of a context that went: names of graphs, which can be destroyed and do nothing
+ * else, and whose memory is not freed once more when it is somebody else's; nothing of pools.
+ */
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES 4096
+#define PIECES 300 /* more than one post's frees */
+
+static void must(CUresult status, CUresult want, const char *what)
+{
+	if (status == want)
+		return;
+	printf("%s: %d, not %d\n", what, (int)status, (int)want);
+	exit(1);
+}
+#define MUST(call) must(call, CUDA_SUCCESS, #call)
+
+struct graphs {
+	CUgraph graph;
+	CUgraphExec exec;
+	unsigned char from[BYTES];
+};
+
+/* A copy of pageable memory, which has a stand-in on the device. */
+static void graphs_make(struct graphs *g)
+{
+	CUdeviceptr to;
+	CUstream stream;
+	CUevent event;
+
+	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	MUST(cuMemAlloc(&to, BYTES));
+	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	MUST(cuMemcpyHtoDAsync(to, g->from, BYTES, stream));
+	MUST(cuStreamEndCapture(stream, &g->graph));
+	MUST(cuGraphInstantiate(&g->exec, g->graph, 0));
+	MUST(cuGraphLaunch(g->exec, stream));
+	MUST(cuEventRecord(event, stream));
+	MUST(cuStreamSynchronize(stream));
+	MUST(cuEventQuery(event));
+}
+
+static void pool_use(void)
+{
+	CUdeviceptr piece;
+
+	MUST(cuMemAllocAsync(&piece, BYTES, NULL));
+	MUST(cuMemFreeAsync(piece, NULL));
+}
+
+static void pool_check(void)
+{
+	CUmemoryPool pool;
+	cuuint64_t bytes = 1;
+
+	MUST(cuDeviceGetDefaultMemPool(&pool, 0));
+	MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes));
+	must(bytes ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS, CUDA_SUCCESS, "a pool keeps pieces");
+}
+
+static void pieces_make(CUdeviceptr *pieces, unsigned char value)
+{
+	for (int i = 0; i < PIECES; i++) {
+		MUST(cuMemAlloc(&pieces[i], BYTES));
+		MUST(cuMemsetD8(pieces[i], value, BYTES));
+	}
+}
+
+static void pieces_check(const CUdeviceptr *pieces, unsigned char value)
+{
+	unsigned char got[BYTES];
+
+	for (int i = 0; i < PIECES; i++) {
+		MUST(cuMemcpyDtoH(got, pieces[i], BYTES));
+		for (int k = 0; k < BYTES; k++)
+			must(got[k] == value ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN, CUDA_SUCCESS,
+				"somebody else's memory");
+		MUST(cuMemFree(pieces[i]));
+	}
+}
+
+/* Another context is current. */
+static void graphs_end(struct graphs *g)
+{
+	static CUdeviceptr first[PIECES], second[PIECES];
+	CUgraph clone;
+
+	MUST(cuCtxSynchronize());
+	pieces_make(first, 1);
+	must(cuGraphLaunch(g->exec, NULL), CUDA_ERROR_INVALID_VALUE, "launch");
+	must(cuGraphClone(&clone, g->graph), CUDA_ERROR_INVALID_VALUE, "clone");
+	MUST(cuGraphExecDestroy(g->exec));
+	MUST(cuGraphDestroy(g->graph));
+	MUST(cuCtxSynchronize());
+	pieces_make(second, 2);
+	pieces_check(first, 1);
+	pieces_check(second, 2);
+	MUST(cuCtxSynchronize());
+}
+
+static CUcontext create(void)
+{
+	CUcontext context;
+
+#if CUDA_VERSION >= 13000
+	MUST(cuCtxCreate(&context, NULL, 0, 0));
+#else
+	MUST(cuCtxCreate(&context, 0, 0));
+#endif
+	return context;
+}
+
+int main(void)
+{
+	static struct graphs g;
+	CUcontext primary, own;
+
+	MUST(cuInit(0));
+	MUST(cuDevicePrimaryCtxRetain(&primary, 0));
+	for (int round = 0; round < 20; round++) {
+		own = create();
+		graphs_make(&g);
+		pool_use();
+		MUST(cuCtxDestroy(own));
+		MUST(cuCtxSetCurrent(primary));
+		pool_check();
+		graphs_end(&g);
+
+		graphs_make(&g);
+		MUST(cuDevicePrimaryCtxReset(0));
+		MUST(cuDevicePrimaryCtxRelease(0));
+		MUST(cuDevicePrimaryCtxRetain(&primary, 0));
+		MUST(cuCtxSetCurrent(primary));
+		graphs_end(&g);
+	}
+	printf("what is gone is gone\n");
+	return 0;
+}
