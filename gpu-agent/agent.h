@@ -65,6 +65,13 @@ struct agent_tokens {
 	struct agent_tenant list[AGENT_TOKENS];
 };
 
+/* Whose signed tokens are taken (gpu-agent/identity). */
+struct agent_service_account {
+	char keys[AGENT_PATH]; /* JWKS; "" = nobody's */
+	char issuer[256], audience[256];
+	bool by_account; /* a tenant is NAMESPACE/ACCOUNT; false: NAMESPACE */
+};
+
 struct agent_config {
 	uint32_t magic; /* AGENT_CONFIG_MAGIC and sizeof, for the memfd */
 	uint32_t size;
@@ -78,7 +85,8 @@ struct agent_config {
 						 (AGENT_FD_LISTEN) in the front */
 	struct transport_tls tls;	      /* cert "": none */
 	struct agent_tokens tokens;	      /* all zeros in a worker */
-	bool insecure;			      /* everybody is served */
+	struct agent_service_account service_account;
+	bool insecure;	       /* everybody is served */
 	bool older_form;       /* the command line that knows no token: `-n native` */
 	uint32_t warm_workers; /* 0 = 1 with the software GPU, else 2 */
 	uint32_t max_sessions;

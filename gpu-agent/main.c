@@ -17,6 +17,7 @@
 #include "gpu-agent/front/health.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/cache/compiled.h"
+#include "gpu-agent/identity/key_set.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
@@ -65,6 +66,19 @@ static int role_main(const char *role)
 	return worker_main(&config, AGENT_FD_SOCKET);
 }
 
+/* Read here only to say what is wrong with it: the front reads it for itself. */
+static int check_keys(const struct agent_config *config, struct error *error)
+{
+	struct key_set *keys;
+
+	if (!config->service_account.keys[0])
+		return 0;
+	if (key_set_open(&keys, config->service_account.keys, error))
+		return error_wrap(error, -EINVAL, "service_account.keys");
+	key_set_close(keys);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct agent_config config;
@@ -85,6 +99,8 @@ int main(int argc, char **argv)
 		strcpy(binary, "gpu-agent");
 	if (settings_complete(&config, binary, &error))
 		return fail(1, &error);
+	if (todo != OPTIONS_ASK && check_keys(&config, &error))
+		return fail(1, &error);
 	if (todo == OPTIONS_CHECK && listening_check(&config, &error))
 		return fail(1, &error);
 	if (todo == OPTIONS_CHECK) {
@@ -93,9 +109,9 @@ int main(int argc, char **argv)
 	}
 	if (todo == OPTIONS_ASK)
 		return health_ask(&config, &error) ? fail(1, &error) : 0;
-	/* A certificate that must be there says enough. */
-	if (!config.insecure && !config.tls.require && !config.tokens.count &&
-		token_make(&config.tokens, &error))
+	/* A certificate or a signed token that must be there says enough. */
+	if (!config.insecure && !config.tls.require && !config.service_account.keys[0] &&
+		!config.tokens.count && token_make(&config.tokens, &error))
 		return fail(1, &error);
 	if (getenv("VCUDA_LOG"))
 		config.log_level = log_level;

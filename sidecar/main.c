@@ -91,6 +91,9 @@ static int secure(const struct options *options, struct error *error)
 
 	if (tls->ca[0] || tls->cert[0] || tls->key[0] || tls->name[0])
 		ret = transport_secure(TRANSPORT_CLIENT, tls, error);
+	if (!ret && options->credential[0] &&
+		transport_credential(options->credential, options->insecure, error) < 0)
+		ret = error_wrap(error, -EINVAL, "token_file");
 	if (!ret && options->agent[0] && agents_check(options->agent, error) < 0)
 		ret = error_wrap(error, -EINVAL, "agent");
 	return ret;

@@ -32,7 +32,9 @@ const char options_usage[] =
 	"  --agent HOST[:PORT]   the agent's receive port (9998); several with commas "
 	"between:\n"
 	"                        the one with most memory left is taken\n"
-	"  --token TEXT, --token-file FILE\n"
+	"  --token TEXT, --token-file FILE   a signed token (JWT) is read again when it "
+	"changes\n"
+	"  --insecure true       a signed token may go over the network in the clear (false)\n"
 	"  --tls-ca FILE         who signs for the agent: TLS, and nothing else ($VCUDA_CA)\n"
 	"  --tls-cert FILE, --tls-key FILE   our own certificate, where the agent asks for "
 	"one\n"
@@ -99,25 +101,39 @@ static int set_agent(
 	return config_text(item, options->agent, sizeof(options->agent), error);
 }
 
+/* What the kubelet projects for a ServiceAccount, whatever its length. */
+static bool is_signed(const char *text)
+{
+	const char *dot = strchr(text, '.');
+
+	return !strncmp(text, "eyJ", 3) && dot && strchr(dot + 1, '.');
+}
+
+/* One that is signed stays in its file, which is read again. */
 static int set_token_file(
 	struct options *options, const struct config_item *item, struct error *error)
 {
 	cleanup_close int fd = open(item->text, O_RDONLY | O_CLOEXEC);
-	char text[sizeof(options->token) + 1];
+	char text[SESSION_CREDENTIAL_MAX + 1];
 	ssize_t n;
 
 	if (fd < 0)
 		return error_set(error, errno, "%s: %s", item->key, item->text);
-	n = read(fd, text, sizeof(text));
+	n = read(fd, text, sizeof(text) - 1);
 	if (n < 0)
 		return error_set(error, errno, "%s: %s", item->key, item->text);
 	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
 		n--;
+	text[n] = 0;
+	options->credential[0] = options->token[0] = 0;
+	if (is_signed(text))
+		return config_text(
+			item, options->credential, sizeof(options->credential), error);
 	if (!n || (size_t)n >= sizeof(options->token) || memchr(text, 0, (size_t)n))
 		return error_set(error, 0, "%s: %s must hold 1 to %zu characters", item->key,
 			item->text, sizeof(options->token) - 1);
-	memcpy(options->token, text, (size_t)n);
-	options->token[n] = 0;
+	memcpy(options->token, text, (size_t)n + 1);
+	explicit_bzero(text, sizeof(text));
 	return 0;
 }
 
@@ -220,6 +236,17 @@ static int set_log_format(const struct config_item *item, struct error *error)
 	return error_set(error, 0, "%s: '%.40s' is not text or json", item->key, item->text);
 }
 
+static int set_insecure(
+	struct options *options, const struct config_item *item, struct error *error)
+{
+	int value;
+	int ret = config_bool(item, &value, error);
+
+	if (!ret)
+		options->insecure = value;
+	return ret;
+}
+
 static int set_tls(struct options *options, const struct config_item *item, struct error *error)
 {
 	struct transport_tls *tls = &options->tls;
@@ -289,6 +316,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_number(item, 1, 86400, &o->busy_timeout, error);
 	if (!strcmp(key, "idle_exit"))
 		return config_number(item, 0, 86400, &o->idle_exit, error);
+	if (!strcmp(key, "insecure"))
+		return set_insecure(o, item, error);
 	if (!strcmp(key, "dumpable"))
 		return config_number(item, 0, 1, &o->dumpable, error);
 	if (!strcmp(key, "log"))
@@ -296,7 +325,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 	if (!strcmp(key, "log_format"))
 		return set_log_format(item, error);
 	return error_set(error, 0,
-		"unknown key '%.60s'; known: agent token token_file tls socket socket_mode ipc "
+		"unknown key '%.60s'; known: agent token token_file insecure tls socket "
+		"socket_mode ipc "
 		"pod "
 		"pod_uid label "
 		"vram_limit gpu_count shm_size ring arena landing spin max_processes "
@@ -327,6 +357,7 @@ static int options_environment(struct options *options, struct error *error)
 	} variables[] = {
 		{"VCUDA_AGENT", "agent"},
 		{"VCUDA_TOKEN_FILE", "token_file"},
+		{"VCUDA_INSECURE", "insecure"},
 		{"VCUDA_CA", "tls.ca"},
 		{"VCUDA_CERT", "tls.cert"},
 		{"VCUDA_KEY", "tls.key"},

@@ -20,6 +20,8 @@ struct options {
 	enum channel_mode mode;
 	char agent[1024]; /* HOST[:PORT] or SCHEME://…, commas between; "" = none */
 	char token[256];
+	char credential[1024];	  /* the file of a signed token; "" = none */
+	bool insecure;		  /* which may be sent in the clear */
 	struct transport_tls tls; /* ca "": none */
 	char pod[128];		  /* namespace/name, for the agent's ledger */
 	char pod_uid[40];	  /* sessions with the same one share the limits */

@@ -43,13 +43,16 @@ ALLOWED = {
     # The headers of what the kinds of process say to each other, and main.c, which starts each.
     "gpu-agent": "common protocol/wire transport",
     "gpu-agent/main.c":
-        "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/probe gpu-agent/sandbox gpu-agent/cache",
+        "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/identity gpu-agent/probe gpu-agent/sandbox"
+        " gpu-agent/cache",
     "gpu-agent/cache": "common gpu-agent",
     "gpu-agent/sandbox": "common gpu-agent gpu-agent/cache",
+    "gpu-agent/identity": "common",
     "gpu-agent/probe": "common gpu-agent",
     "gpu-agent/supervisor": "common transport gpu-agent gpu-agent/cache gpu-agent/sandbox",
     "gpu-agent/front":
-        "common protocol/wire transport gpu-agent gpu-agent/supervisor gpu-agent/sandbox gpu-agent/probe",
+        "common protocol/wire transport gpu-agent gpu-agent/identity gpu-agent/supervisor gpu-agent/sandbox"
+        " gpu-agent/probe",
     "gpu-agent/worker":
         "common protocol/wire protocol/generated transport gpu-agent gpu-agent/cache gpu-agent/probe"
         " gpu-agent/sandbox",
@@ -107,7 +110,7 @@ NETWORK = re.compile(r"\b(socket|getaddrinfo|getnameinfo|getpeername|getsockname
 NETWORK_EXCEPTIONS = {"gpu-agent/front/http.c": "libmicrohttpd takes an accepted socket with its address"}
 # Rooms that must not know a library of NVIDIA's, nor that CUDA has types.
 NO_CUDA = ("common", "transport", "sidecar", "gpu-agent/front", "gpu-agent/supervisor",
-           "gpu-agent/sandbox", "gpu-agent/cache")
+           "gpu-agent/sandbox", "gpu-agent/cache", "gpu-agent/identity")
 
 
 def room_of(path):

@@ -13,6 +13,9 @@
 
 #include "common/wait.h"
 #include "protocol/wire/status.h"
+#include "transport/credential.h"
+
+#define CREDENTIAL_PIECE 2048 /* a write of tls:// is one record */
 
 /* A front is back within 100 ms, or later where it died several times in turn. */
 #define AGAIN_NS 100000000ull
@@ -68,17 +71,45 @@ static void welcome_clean(struct session_welcome *welcome)
 			*c = '?';
 }
 
+/* HELLO, with the credential behind it where this process has one. It fits into a socket that
+ * nothing was written to. */
+static int dial_say(struct dial *dial, int fd, const struct session_hello *wanted)
+{
+	struct session_hello hello = *wanted;
+	char credential[SESSION_CREDENTIAL_MAX];
+	ssize_t n = wanted->version == SESSION_VERSION
+			    ? credential_get(dial->transport, credential, dial->error)
+			    : 0;
+	struct session_credential head = {.length = (uint32_t)n};
+	int ret;
+
+	if (n < 0)
+		return (int)n;
+	if (n)
+		hello.version = SESSION_VERSION_CREDENTIAL;
+	ret = transport_write(dial->transport, fd, &hello, sizeof(hello));
+	if (!ret && n)
+		ret = transport_write(dial->transport, fd, &head, sizeof(head));
+	for (ssize_t at = 0, piece; !ret && at < n; at += piece) {
+		piece = n - at < CREDENTIAL_PIECE ? n - at : CREDENTIAL_PIECE;
+		ret = transport_write(dial->transport, fd, credential + at, (size_t)piece);
+	}
+	explicit_bzero(&hello, sizeof(hello));
+	explicit_bzero(credential, sizeof(credential));
+	return ret < 0 ? error_set(dial->error, -ret, "agent %s: handshake", dial->where) : 0;
+}
+
 /* Says HELLO on fd and checks what comes back. */
 static int dial_greet(struct dial *dial, int fd, const struct session_hello *hello,
 	struct session_welcome *welcome)
 {
 	size_t head = sizeof(welcome->magic);
-	/* It fits into a socket that nothing was written to. */
-	int ret = transport_write(dial->transport, fd, hello, sizeof(*hello));
+	int ret = dial_say(dial, fd, hello);
 
 	memset(welcome, 0, sizeof(*welcome));
-	if (!ret)
-		ret = dial_receive(dial, fd, welcome, head);
+	if (ret < 0)
+		return ret;
+	ret = dial_receive(dial, fd, welcome, head);
 	if (!ret && welcome->magic != SESSION_MAGIC)
 		return error_set(dial->error, 0,
 			"agent %s: what answers there is not a vcuda agent%s%s", dial->where,

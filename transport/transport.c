@@ -95,6 +95,11 @@ int transport_secure(
 	return ret;
 }
 
+bool transport_is_clear(const struct transport *transport)
+{
+	return transport == &transport_native;
+}
+
 void transport_tls_counts(struct transport_tls_counts *counts)
 {
 	*counts = (struct transport_tls_counts){0};

@@ -204,6 +204,15 @@ struct transport {
 int transport_secure(
 	enum transport_end end, const struct transport_tls *settings, struct error *error);
 
+/* The client's own token, for each HELLO from now on: what PATH holds, which is read again when
+ * it changes, at most once a second. It is signed, too long for HELLO's field, and everybody's
+ * who reads it: CLEAR says that it may go over a network in the clear. 0, or -errno with *error
+ * naming the file. */
+int transport_credential(const char *path, bool clear, struct error *error);
+
+/* Whether others on the network can read what TRANSPORT carries. */
+bool transport_is_clear(const struct transport *transport);
+
 /* All 0 where there is no TLS. Any thread. */
 void transport_tls_counts(struct transport_tls_counts *counts);
 

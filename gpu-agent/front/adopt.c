@@ -52,7 +52,7 @@ static struct session *restore_session(struct front *front, const struct journal
 {
 	struct session *session = &front->sessions[j - front->journal->sessions];
 
-	session->tenant = tenants_adopt(front, j->tenant);
+	session->tenant = tenants_named(front, j->tenant);
 	session->transport = transport_named(j->transport);
 	if (!session->tenant || !session->transport)
 		return NULL;

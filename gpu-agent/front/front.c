@@ -22,6 +22,7 @@
 #include "gpu-agent/front/health.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/http.h"
+#include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/session.h"
@@ -254,6 +255,8 @@ static int open_all(struct front *front, struct error *error)
 	if (!ret)
 		ret = tenants_open(front, error);
 	if (!ret)
+		ret = identity_open(front, error);
+	if (!ret)
 		ret = session_open_table(front, error);
 	if (!ret)
 		ret = pool_open(front, error);
@@ -297,6 +300,7 @@ int front_main(const struct agent_config *config)
 	health_close(&front);
 	hello_close(&front);
 	http_close(&front);
+	identity_close(&front);
 	tenants_close(&front);
 	journal_close(&front);
 	free(front.late);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The front's state.  Each of its files has a header of its own: hello (connections before they
- * are anybody's), tenants (whose they are), session (sessions), pool (workers as the front sees
- * them), lease (what they ask for), sharing (memory that sessions share), journal and
- * adopt (what the next front must know, and how it takes over), ledger (device
- * memory), quota (limits), http, metrics and status (what people and Prometheus see), health
- * (whether the loop turns); front.c has start, supervisor and drain.
+ * are anybody's), identity (whose they are), tenants (what those may have), session (sessions),
+ * pool (workers as the front sees them), lease (what they ask for), sharing (memory that
+ * sessions share), journal and adopt (what the next front must know, and how it takes over),
+ * ledger (device memory), quota (limits), http, metrics and status (what people and Prometheus
+ * see), health (whether the loop turns); front.c has start, supervisor and drain.
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -28,6 +28,7 @@
 
 struct http;
 struct journal;
+struct key_set;
 struct pod;
 struct share;
 struct tenants;
@@ -43,6 +44,7 @@ struct front {
 	uint32_t half_open;
 	struct session *sessions;
 	struct tenants *tenants;
+	struct key_set *keys;	   /* of ServiceAccounts; NULL: none are configured */
 	struct pod *pods;	   /* as many as sessions */
 	struct share *shares;	   /* SHARES of them, made with the first */
 	struct session_late *late; /* a ring of SESSIONS_LATE */

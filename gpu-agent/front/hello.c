@@ -18,6 +18,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
@@ -73,6 +74,8 @@ static int release(struct front *front, struct hello_slot *slot)
 {
 	front->half_open--;
 	explicit_bzero(&slot->hello, sizeof(slot->hello));
+	if (slot->got > sizeof(slot->hello)) /* else it was not written to */
+		explicit_bzero(slot->credential, sizeof(slot->credential));
 	return events_forget(&front->events, &slot->watch);
 }
 
@@ -159,6 +162,9 @@ static void answer_probe(
 
 static void hello_ready(struct watch *watch, uint32_t mask);
 
+static const char wrong_token[] = "the token is not the agent's; set it on the client's side "
+				  "(token_file)";
+
 static bool serves(const struct hello_slot *slot, uint32_t role)
 {
 	return role <= SESSION_STRIPE && slot->roles & TRANSPORT_ROLE(role);
@@ -175,17 +181,15 @@ static void say_where(const struct front *front, uint32_t role, char text[192])
 static void decide(struct front *front, struct hello_slot *slot)
 {
 	const struct session_hello *hello = &slot->hello;
-	const struct hello_from from = {hello, &slot->peer,
-		tenants_find(front, slot->transport, hello->token), slot->transport};
+	struct hello_from from = {
+		.hello = hello, .peer = &slot->peer, .transport = slot->transport};
 	enum refusal refusal = REFUSAL_ROLE;
 	char text[192] = "";
 	uint32_t status;
 	int fd;
 
-	if (!from.tenant) {
-		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED,
-			"the token is not the agent's; set it on the client's side "
-			"(token_file)");
+	if (!identity_of(front, slot, &from)) {
+		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED, wrong_token);
 		return;
 	}
 	if (hello->role == SESSION_PROBE) {
@@ -214,10 +218,27 @@ static void decide(struct front *front, struct hello_slot *slot)
 	}
 }
 
+/* All that it is going to say, as far as that is known; false: more than it may. */
+static bool wanted(const struct hello_slot *slot, uint32_t *n)
+{
+	const uint32_t plain = sizeof(slot->hello), head = sizeof(slot->credential_head);
+
+	*n = plain;
+	if (slot->got < plain || slot->hello.version != SESSION_VERSION_CREDENTIAL)
+		return true;
+	*n += head;
+	if (slot->got < plain + head)
+		return true;
+	*n += slot->credential_head.length;
+	return slot->credential_head.length &&
+	       slot->credential_head.length <= SESSION_CREDENTIAL_MAX;
+}
+
 /* What came so far; false: the slot was answered or dropped. */
 static bool look(struct front *front, struct hello_slot *slot)
 {
 	const struct session_hello *hello = &slot->hello;
+	uint32_t n = 0;
 	char text[192];
 
 	if (slot->got >= sizeof(hello->magic) && hello->magic != SESSION_MAGIC) {
@@ -226,7 +247,8 @@ static bool look(struct front *front, struct hello_slot *slot)
 		return false;
 	}
 	if (slot->got >= offsetof(struct session_hello, role) &&
-		hello->version != SESSION_VERSION) {
+		hello->version != SESSION_VERSION &&
+		hello->version != SESSION_VERSION_CREDENTIAL) {
 		snprintf(text, sizeof(text),
 			"the client speaks session protocol %u, this agent %u (gpu-agent %s); "
 			"use the same release on both sides",
@@ -234,7 +256,11 @@ static bool look(struct front *front, struct hello_slot *slot)
 		refuse(front, slot, REFUSAL_VERSION, STATUS_MISMATCH, text);
 		return false;
 	}
-	if (slot->got == sizeof(*hello)) {
+	if (!wanted(slot, &n)) {
+		refuse(front, slot, REFUSAL_TOKEN, STATUS_NOT_PERMITTED, wrong_token);
+		return false;
+	}
+	if (slot->got == n) {
 		decide(front, slot);
 		return false;
 	}
@@ -260,6 +286,7 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 {
 	struct hello_slot *slot = events_container(watch, struct hello_slot, watch);
 	struct front *front = watch->owner;
+	uint32_t most;
 	ssize_t n;
 
 	(void)mask;
@@ -268,8 +295,9 @@ static void hello_ready(struct watch *watch, uint32_t mask)
 		return;
 	}
 	do {
+		wanted(slot, &most);
 		n = transport_read(slot->transport, watch->fd, (char *)&slot->hello + slot->got,
-			sizeof(slot->hello) - slot->got);
+			most - slot->got);
 		if (n == -EAGAIN)
 			return;
 		if (n == -EPROTO) {

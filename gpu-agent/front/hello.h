@@ -6,6 +6,7 @@
 #define VCUDA_GPU_AGENT_FRONT_HELLO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -45,12 +46,17 @@ struct hello_slot {
 	struct watch watch;
 	uint32_t roles; /* TRANSPORT_ROLE: those that are served where it came in */
 	bool lingering; /* refused: waiting for its end, so that it can read why */
-	uint32_t got;	/* bytes of hello; lingering: bytes thrown away */
+	uint32_t got;	/* bytes of hello and on; lingering: bytes thrown away */
 	uint64_t since, deadline;
 	struct transport_peer peer;
 	const struct transport *transport;
-	struct session_hello hello;
+	struct session_hello hello; /* and, of that version alone, what stands behind it */
+	struct session_credential credential_head;
+	char credential[SESSION_CREDENTIAL_MAX];
 };
+_Static_assert(offsetof(struct hello_slot, credential) - offsetof(struct hello_slot, hello) ==
+		       sizeof(struct session_hello) + sizeof(struct session_credential),
+	"they are read as they come, one behind the other");
 
 /* A whole HELLO, and what is known about who says it. */
 struct hello_from {
@@ -58,6 +64,7 @@ struct hello_from {
 	const struct transport_peer *peer;
 	struct tenant *tenant;
 	const struct transport *transport; /* that brought it */
+	uint64_t proven_ns;		   /* from now on; UINT64_MAX: for good */
 };
 
 int hello_open(struct front *front, struct error *error);

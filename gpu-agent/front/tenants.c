@@ -110,26 +110,29 @@ struct tenant *tenants_find(struct front *front, const struct transport *transpo
 	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
 }
 
-struct tenant *tenants_adopt(struct front *front, const char *name)
+struct tenant *tenants_named(struct front *front, const char *name)
 {
 	struct tenant *tenant = entry_for(front->tenants, name);
 
-	if (!tenant)
+	if (!tenant) {
 		log_error("tenants.full", "tenant=%s", name);
-	else if (strcmp(tenant->name, name)) {
+		return NULL;
+	}
+	if (!tenant->known && !tenant->sessions) { /* whoever had it is gone */
 		memset(tenant, 0, sizeof(*tenant));
-		snprintf(tenant->name, sizeof(tenant->name), "%s", name);
+		strcpy(tenant->name, name);
 	}
 	return tenant;
 }
 
-static unsigned known(const struct tenants *tenants)
+/* Whether there may be others: with signed tokens anybody whom the cluster knows. */
+static bool are_others(const struct front *front)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < TENANTS; i++)
-		n += tenants->list[i].known;
-	return n;
+		n += front->tenants->list[i].known;
+	return n > 1 || front->keys;
 }
 
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192])
@@ -140,7 +143,7 @@ uint32_t tenants_may(const struct front *front, const struct tenant *tenant, cha
 		snprintf(text, 192,
 			"%u sessions of '%s' are running, no more are allowed (token file)",
 			tenant->sessions, tenant->name);
-	else if (!tenant->most && known(front->tenants) > 1 && tenant->sessions >= left)
+	else if (!tenant->most && are_others(front) && tenant->sessions >= left)
 		snprintf(text, 192,
 			"%u sessions of '%s' are running, the %u that are left are for other "
 			"tenants",

@@ -35,9 +35,11 @@ void tenants_replace(struct front *front, const struct agent_tokens *tokens);
 struct tenant *tenants_find(struct front *front, const struct transport *transport,
 	const char token[AGENT_TOKEN_MAX + 1]);
 
-/* The tenant of that name, of a session that another front had; it need not have a token any
- * more. NULL: the table is full. */
-struct tenant *tenants_adopt(struct front *front, const char *name);
+/* The tenant of that name, which was proven otherwise or to another front; one that is new has
+ * an entry until its last session ends, or at least until this turn of the loop is over. NULL:
+ * there are too many.
+ */
+struct tenant *tenants_named(struct front *front, const char *name);
 
 /* Whether one more session would be served; 0, or a CUresult with text. */
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192]);

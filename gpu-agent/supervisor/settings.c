@@ -51,6 +51,8 @@ void settings_defaults(struct agent_config *config)
 	config->host_memory = 8ull << 30;
 	config->cache_bytes = 8ull << 30;
 	config->log_level = LOG_INFO;
+	strcpy(config->service_account.issuer, "https://kubernetes.default.svc.cluster.local");
+	strcpy(config->service_account.audience, "vcuda-agent");
 }
 
 /* --- values ------------------------------------------------------------------------------- */
@@ -160,6 +162,12 @@ static int set_sandbox(struct agent_config *config, const char *value)
 	return config->sandbox_off || !strcmp(value, "on") ? 0 : -EINVAL;
 }
 
+static int set_account_tenant(struct agent_config *config, const char *value)
+{
+	config->service_account.by_account = !strcmp(value, "service_account");
+	return config->service_account.by_account || !strcmp(value, "namespace") ? 0 : -EINVAL;
+}
+
 /* "9997,9998,9999" of the flag --ports. */
 static int set_ports(struct agent_config *config, const char *value)
 {
@@ -205,6 +213,13 @@ static const struct setting settings[] = {
 	{"tls.key", TEXT, AT(tls.key), 0, TRANSPORT_PATH, NULL, "a path"},
 	{"tls.client_ca", TEXT, AT(tls.ca), 0, TRANSPORT_PATH, NULL, "a path"},
 	{"tls.require_client_cert", FLAG, AT(tls.require), 0, 0, NULL, "true or false"},
+	{"service_account.keys", PATH(service_account.keys)},
+	{"service_account.issuer", TEXT, AT(service_account.issuer), 0, 256, NULL,
+		"a text of at most 255 bytes"},
+	{"service_account.audience", TEXT, AT(service_account.audience), 0, 256, NULL,
+		"a text of at most 255 bytes"},
+	{"service_account.tenant", SPECIAL, 0, 0, 0, set_account_tenant,
+		"namespace or service_account"},
 	{"insecure", FLAG, AT(insecure), 0, 0, NULL, "true or false"},
 	{"warm_workers", NUMBER32, AT(warm_workers), 1, 64, NULL, "a number from 1 to 64"},
 	{"max_sessions", NUMBER32, AT(max_sessions), 1, AGENT_SESSIONS_MAX, NULL,

@@ -12,6 +12,10 @@
  * one is. A stripe carries payloads only, each behind a struct session_piece, in the order of
  * the frames that name it (FRAME_STRIPE_MASK in frame.h).
  *
+ * A token that is longer than HELLO's field, a signed one, comes behind it: the HELLO has
+ * SESSION_VERSION_CREDENTIAL for a version then, which an older agent refuses in words, and a
+ * struct session_credential follows it on each connection.
+ *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
  */
@@ -22,6 +26,8 @@
 
 #define SESSION_MAGIC 0x4144554356ull /* "VCUDA" */
 #define SESSION_VERSION 4u
+#define SESSION_VERSION_CREDENTIAL 5u /* of a HELLO only: as 4, with a credential behind it */
+#define SESSION_CREDENTIAL_MAX 4096   /* bytes of one */
 #define SESSION_HELLO_MS 5000
 
 /* The seeds' ports: the server's send port is the client's receive port. */
@@ -63,6 +69,11 @@ struct session_hello {
 	char token[256];  /* NUL-terminated; compared in constant time */
 	uint64_t memory_limit; /* bytes that they may have of each GPU together; 0 = no limit */
 	uint32_t gpu_count;    /* GPUs that they see; 0 = all */
+	uint32_t reserved;
+};
+
+struct session_credential {
+	uint32_t length; /* of what follows: 1 … SESSION_CREDENTIAL_MAX */
 	uint32_t reserved;
 };
 

@@ -3,7 +3,7 @@
 .PHONY: fuzz-agent
 FUZZ_SECONDS ?= 30
 
-AGENT_FUZZ := hello http handoff
+AGENT_FUZZ := hello http handoff jwt
 AGENT_FUZZ_SRCS := tests/fuzz/agent_target.c tests/fuzz/records.c tests/agent/toy_worker.c \
 	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
 
