@@ -16,6 +16,7 @@ int command_doctor(int argc, char **argv);
 int command_attach(void); /* `doctor --attach`: see attach.c */
 int command_preload(int argc, char **argv);
 int command_smi(int argc, char **argv);
+int command_stats(int argc, char **argv);
 
 /* What LD_PRELOAD has to name, ':' between. -errno with *error naming the library that is
  * missing. */

@@ -15,6 +15,7 @@ static const char usage[] =
 	"  vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] -- PROGRAM …\n"
 	"  vcuda smi [-L] [--agent HOST]     the GPUs, their memory and load, who uses them\n"
 	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
+	"  vcuda stats [--json]              how long the calls of its programs take, by kind\n"
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
 	"  vcuda preload                     what LD_PRELOAD has to name, to do it by hand\n"
 	"\n"
@@ -40,6 +41,7 @@ int main(int argc, char **argv)
 		{"doctor", command_doctor},
 		{"preload", command_preload},
 		{"smi", command_smi},
+		{"stats", command_stats},
 	};
 	struct error error;
 

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "common/latency.h"
+
 #define HANDOFF_FD 3
 #define HANDOFF_VERSION 5u
 #define HANDOFF_DEVICES 16
@@ -75,6 +77,7 @@ struct handoff {
 	uint64_t copies_in_bytes;
 	uint64_t copies_out_bytes;
 	uint64_t errors; /* refused frames and sticky errors */
+	struct latency latency[LATENCY_CLASSES];
 	char text[192];
 	char pod[128];	    /* SESSION: for the worker's log */
 	char release[32];   /* READY: the driver's own version, "580.95.05"; "" = not known */

@@ -183,6 +183,7 @@ int attach_attach(struct channel *channel, const struct channel_request *request
 	struct error error = {0};
 	struct channel_answer answer;
 	char program[80], text[260];
+	uint64_t since = wait_now();
 	uint32_t status;
 
 	answer = request_answer(request, 0, "");
@@ -194,6 +195,8 @@ int attach_attach(struct channel *channel, const struct channel_request *request
 	status = attach_grant(channel, request, &error);
 	if (!status) {
 		atomic_fetch_add(&server->attached, 1);
+		latency_observe(
+			&channel->timing.classes[LATENCY_ATTACH], wait_now() - since, 1);
 		log_info("channel.open", "app=%d uid=%u program=%s agent=%s", channel->peer.pid,
 			channel->peer.uid, program, server->options.agent);
 		return 0;

@@ -303,6 +303,7 @@ static void channel_turn(struct channel *channel)
 	uint64_t now = wait_now();
 	bool moved = false;
 
+	channel->timing.now = now;
 	if (now - channel->control_at > CONTROL_NS) {
 		channel->control_at = now;
 		if (!channel->gone)
@@ -358,6 +359,7 @@ static void channel_serve(struct channel *channel)
 
 	channel->heard_at = channel->said_at = channel->work_at = channel->control_at = now;
 	channel->opened_at = now;
+	channel->out.timing = channel->replies.timing = &channel->timing;
 	atomic_store(&channel->state, CHANNEL_OPEN);
 	segment_guard(&channel->segments);
 	while (!channel->finished && !channel->stopping)
@@ -390,6 +392,8 @@ static void channel_free(struct channel *channel)
 	atomic_fetch_add(&server->bytes_sent, channel->out.bytes);
 	atomic_fetch_add(&server->frames_received, channel->replies.frames);
 	atomic_fetch_add(&server->bytes_received, channel->replies.bytes);
+	for (int class = 0; class < LATENCY_CLASSES; class ++)
+		latency_merge(&server->latency[class], &channel->timing.classes[class]);
 	pthread_mutex_unlock(&server->lock);
 
 	stripes_close(&channel->stripes);

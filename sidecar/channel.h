@@ -47,6 +47,7 @@ struct channel {
 	uint64_t control_at;
 	uint64_t work_at;
 	/* For `status`: written by the channel's thread. */
+	struct timing timing;
 	struct log_subject subject; /* set before `state` becomes CHANNEL_OPEN */
 	uint64_t opened_at;
 	_Atomic uint32_t state; /* enum channel_state */

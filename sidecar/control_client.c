@@ -19,12 +19,15 @@
 #define CONTROL_MOST (64u << 20) /* more status than 16384 processes make */
 
 /* One request, one answer; *fd: the descriptor that came with it, or -1. */
-static int control_ask(const char *path, uint32_t op, struct channel_answer *answer, int *fd,
-	struct error *error)
+static int control_ask(const char *path, uint32_t op, uint32_t format,
+	struct channel_answer *answer, int *fd, struct error *error)
 {
 	cleanup_close int socket = unix_connect(path, SOCK_SEQPACKET, error);
-	struct channel_request request = {
-		.magic = CHANNEL_MAGIC, .version = CHANNEL_VERSION, .op = op, .pid = getpid()};
+	struct channel_request request = {.magic = CHANNEL_MAGIC,
+		.version = CHANNEL_VERSION,
+		.op = op,
+		.segment = format,
+		.pid = getpid()};
 	struct timeval timeout = {.tv_sec = CONTROL_SECONDS};
 	ssize_t n;
 
@@ -55,12 +58,13 @@ static int control_ask(const char *path, uint32_t op, struct channel_answer *ans
 	return 0;
 }
 
-int control_status(const char *path, char **json, struct error *error)
+int control_text(
+	const char *path, uint32_t op, uint32_t format, char **result, struct error *error)
 {
 	struct channel_answer answer;
 	cleanup_close int fd = -1;
 	cleanup_free char *text = NULL;
-	int ret = control_ask(path, CHANNEL_STATUS, &answer, &fd, error);
+	int ret = control_ask(path, op, format, &answer, &fd, error);
 
 	if (ret < 0)
 		return ret;
@@ -72,7 +76,7 @@ int control_status(const char *path, char **json, struct error *error)
 	if (pread(fd, text, answer.size, 0) != (ssize_t)answer.size)
 		return error_set(error, EIO, "status");
 	text[answer.size] = 0;
-	*json = text;
+	*result = text;
 	text = NULL;
 	return 0;
 }
@@ -82,7 +86,7 @@ int control_drain(const char *path, struct error *error)
 	struct channel_answer answer;
 	cleanup_close int fd = -1;
 
-	return control_ask(path, CHANNEL_DRAIN, &answer, &fd, error);
+	return control_ask(path, CHANNEL_DRAIN, 0, &answer, &fd, error);
 }
 
 static double number(const cJSON *object, const char *name)

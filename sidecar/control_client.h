@@ -10,8 +10,10 @@
 #include "sidecar/agents.h"
 #include "sidecar/options.h"
 
-/* The sidecar's state as JSON text; free() it. 0, or -errno with *error. */
-int control_status(const char *socket, char **json, struct error *error);
+/* The sidecar's state as text, OP of enum channel_op in the FORMAT that it has there; free()
+ * it. 0, or -errno with *error. */
+int control_text(
+	const char *socket, uint32_t op, uint32_t format, char **text, struct error *error);
 
 /* No more processes; it ends after the last one. */
 int control_drain(const char *socket, struct error *error);

@@ -31,13 +31,25 @@ static int do_status(const struct options *options)
 	struct error error;
 	char *json;
 
-	if (control_status(options->socket, &json, &error) < 0)
+	if (control_text(options->socket, CHANNEL_STATUS, 0, &json, &error) < 0)
 		return complain(&error, 1);
 	if (options->json)
 		puts(json);
 	else
 		control_print(json);
 	free(json);
+	return 0;
+}
+
+static int do_text(const struct options *options, uint32_t op)
+{
+	struct error error;
+	char *text;
+
+	if (control_text(options->socket, op, options->openmetrics, &text, &error) < 0)
+		return complain(&error, 1);
+	fputs(text, stdout);
+	free(text);
 	return 0;
 }
 
@@ -48,7 +60,7 @@ static int probe_sidecar(const struct options *options, struct error *error)
 	cJSON *root;
 	bool draining;
 
-	if (control_status(options->socket, &json, error) < 0)
+	if (control_text(options->socket, CHANNEL_STATUS, 0, &json, error) < 0)
 		return -ENOENT;
 	root = cJSON_Parse(json);
 	draining = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "draining"));
@@ -122,6 +134,8 @@ int main(int argc, char **argv)
 	case COMMAND_HELP: fputs(options_usage, stdout); return 0;
 	case COMMAND_VERSION: puts("vcuda-client " VCUDA_VERSION); return 0;
 	case COMMAND_STATUS: return do_status(&options);
+	case COMMAND_METRICS: return do_text(&options, CHANNEL_METRICS);
+	case COMMAND_CALLS: return do_text(&options, CHANNEL_CALLS);
 	case COMMAND_PROBE: return do_probe(&options);
 	case COMMAND_DRAIN:
 		return control_drain(options.socket, &error) < 0 ? complain(&error, 1) : 0;

@@ -23,6 +23,10 @@ const char options_usage[] =
 	"  vcuda-client probe  [FLAGS]    whether the sidecar serves and the agent answers;\n"
 	"                                 with --agent only the agent is asked\n"
 	"  vcuda-client status [--json]   what the running sidecar does\n"
+	"  vcuda-client metrics [--openmetrics]   what it counts, for Prometheus; with a\n"
+	"                                 session to look at for each bucket\n"
+	"  vcuda-client calls             JSON: how long each kind of call takes (vcuda "
+	"stats)\n"
 	"  vcuda-client drain             it takes no more processes and ends after the last "
 	"one\n"
 	"  vcuda-client install FROM TO [LINE]   copies the libraries into a volume\n"
@@ -412,7 +416,7 @@ static int parse_positional(int argc, char **argv, struct options *options, stru
 static int parse_command(const char *word, enum command *command, struct error *error)
 {
 	static const char *const words[] = {
-		"run", "probe", "drain", "status", "help", "version"};
+		"run", "probe", "drain", "status", "metrics", "calls", "help", "version"};
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (!strcmp(words[i], word)) {
@@ -456,6 +460,10 @@ static int parse_flag(int argc, char **argv, int *i, int pass, struct options *o
 	}
 	if (!strcmp(key, "json")) {
 		options->json = true;
+		return 0;
+	}
+	if (!strcmp(key, "openmetrics")) {
+		options->openmetrics = true;
 		return 0;
 	}
 	if (!flag_known(key))

@@ -40,6 +40,7 @@ struct options {
 				    instance_lock.h */
 	uint64_t dumpable;	 /* 1: its user may attach a debugger, and gets core dumps */
 	bool json;
+	bool openmetrics;
 	bool remote; /* probe: --agent was given, only the agent is asked */
 };
 
@@ -48,6 +49,8 @@ enum command {
 	COMMAND_PROBE,
 	COMMAND_DRAIN,
 	COMMAND_STATUS,
+	COMMAND_METRICS,
+	COMMAND_CALLS,
 	COMMAND_HELP,
 	COMMAND_VERSION,
 };

@@ -54,6 +54,8 @@ int outbound_gather(
 			return ret;
 		if (!ret)
 			break;
+		if (out->timing)
+			timing_taken(out->timing, &entry.header);
 		if (entry.bulk_bytes && outbound_stripe(out, stripes, &entry)) {
 			outbound_add(out, entry.bytes);
 			taken++;
@@ -67,6 +69,8 @@ int outbound_gather(
 		}
 		taken++;
 	}
+	if (out->timing)
+		timing_gathered(out->timing);
 	out->frames += (uint64_t)taken;
 	return taken;
 }

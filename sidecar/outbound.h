@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "sidecar/stripes.h"
 #include "sidecar/ring.h"
+#include "sidecar/timing.h"
 #include "transport/transport.h"
 
 #define OUTBOUND_BUFFER (128u * 1024)
@@ -23,6 +24,7 @@ struct outbound {
 	int first, count;	/* iov[first … count) is to be sent */
 	size_t used;		/* of buffer */
 	uint64_t frames, bytes; /* sent: frames counted when gathered */
+	struct timing *timing;	/* NULL: nothing is timed */
 	struct iovec iov[OUTBOUND_IOV + 1];
 	unsigned char buffer[OUTBOUND_BUFFER];
 };

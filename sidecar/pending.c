@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sidecar/pending.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "sidecar/channel.h"
 #include "sidecar/request.h"
+#include "sidecar/status.h"
 
 #define PENDING_NS 5000000000ull /* for the first request */
 #define PENDING_PROCESS 64	 /* channels that one process may have: it needs one */
@@ -73,11 +76,34 @@ uint64_t pending_deadline(const struct pending *pending)
 
 /* --- the first request --- */
 
-static void tell_status(struct server *server, const struct pending_peer *from,
+/* TEXT in a memfd of *size bytes, -errno. */
+static int text_fd(const char *text, uint64_t *size)
+{
+	cleanup_close int fd = memfd_create("status", MFD_CLOEXEC);
+	size_t n = text ? strlen(text) : 0, at = 0;
+
+	if (fd < 0 || !text)
+		return -ENOMEM;
+	while (at < n) {
+		ssize_t wrote = write(fd, text + at, n - at);
+
+		if (wrote < 0)
+			return -errno;
+		at += (size_t)wrote;
+	}
+	*size = n;
+	return take_fd(&fd);
+}
+
+static void tell_text(struct server *server, const struct pending_peer *from,
 	const struct channel_request *request)
 {
 	struct channel_answer answer = request_answer(request, 0, "");
-	cleanup_close int fd = server_status(server, &answer.size);
+	cleanup_free char *text = request->op == CHANNEL_STATUS ? sidecar_status(server)
+				  : request->op == CHANNEL_METRICS
+					  ? sidecar_metrics(server, request->segment)
+					  : sidecar_calls(server);
+	cleanup_close int fd = text_fd(text, &answer.size);
 
 	if (fd < 0) {
 		answer = request_answer(
@@ -155,8 +181,9 @@ static bool serve(struct server *server, const struct pending_peer *from)
 		join(server, from, &request);
 		return true;
 	}
-	if (ret > 0 && request.op == CHANNEL_STATUS)
-		tell_status(server, from, &request);
+	if (ret > 0 && (request.op == CHANNEL_STATUS || request.op == CHANNEL_METRICS ||
+			       request.op == CHANNEL_CALLS))
+		tell_text(server, from, &request);
 	if (ret > 0 && request.op == CHANNEL_DRAIN)
 		drain(server, from, &request);
 	close(from->socket);

@@ -140,6 +140,8 @@ static int replies_finish(struct replies *replies, struct error *error)
 
 	switch (header->kind) {
 	case FRAME_REPLY:
+		if (replies->timing)
+			timing_answered(replies->timing, header->tag);
 		replies_answer(
 			replies, header, replies->body + skip, header->body - skip, payload);
 		break;
@@ -152,6 +154,8 @@ static int replies_finish(struct replies *replies, struct error *error)
 	if (ret)
 		return ret;
 	replies->frames++;
+	if (replies->timing)
+		timing_acknowledged(replies->timing, header->seq);
 	return ring_acknowledge(replies->ring, header->seq)
 		       ? violation(error, header, "acknowledges what it cannot have")
 		       : 0;

@@ -13,6 +13,7 @@
 
 #include "common/error.h"
 #include "sidecar/ring.h"
+#include "sidecar/timing.h"
 #include "transport/transport.h"
 
 /* What is read ahead. Small: the payload bytes in it are copied once more. */
@@ -27,6 +28,7 @@ struct replies {
 	struct channel_upcall *upcalls; /* shared; only written */
 	struct ring *ring;
 	const struct segments *segments;
+	struct timing *timing; /* NULL: nothing is timed */
 	uint64_t upcall_tail;
 	bool upcalls_full; /* reading pauses until the app takes some */
 	bool ping;	   /* a PING came: answer it */

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/latency.h"
 #include "sidecar/agents.h"
 #include "sidecar/options.h"
 #include "sidecar/pending.h"
@@ -45,6 +46,7 @@ struct server {
 	/* Totals, for `status`. */
 	_Atomic uint64_t attached, refused, poisoned, lost;
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+	struct latency latency[LATENCY_CLASSES]; /* of channels that are gone; under the lock */
 };
 
 /* Serves until SIGTERM, SIGINT, idle_exit or the end of a drain. 0, or -errno with *error;
@@ -54,9 +56,6 @@ int server_run(const struct options *options, struct error *error);
 /* The segment of a new channel: the spare one, or made now. Where there is no memory but a
  * program has just ended, waits for what it had. */
 int server_segment(struct server *server, struct segment **segment, struct error *error);
-
-/* The state as JSON, in a memfd whose size is *size. fd or -errno. */
-int server_status(struct server *server, uint64_t *size);
 
 /* The main thread looks around. */
 void server_wake(struct server *server);

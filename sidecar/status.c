@@ -4,17 +4,12 @@
  * the fields.
  */
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
 #include "common/version.h"
 #include "common/wait.h"
 #include "sidecar/channel.h"
+#include "sidecar/status.h"
 
 static void add(cJSON *object, const char *name, uint64_t value)
 {
@@ -31,7 +26,7 @@ static void add_wire(cJSON *object, uint64_t frames_sent, uint64_t bytes_sent,
 }
 
 /* A program's name is the peer's: cJSON escapes it, but only UTF-8 is JSON. */
-static void add_text(cJSON *object, const char *name, const char *text)
+void status_text(cJSON *object, const char *name, const char *text)
 {
 	char clean[128];
 	size_t i;
@@ -50,7 +45,7 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 
 	add(object, "pid", (uint64_t)channel->peer.pid);
 	add(object, "uid", channel->peer.uid);
-	add_text(object, "program", channel->program);
+	status_text(object, "program", channel->program);
 	cJSON_AddStringToObject(object, "state",
 		atomic_load(&channel->state) == CHANNEL_OPEN ? "open" : "lost");
 	cJSON_AddStringToObject(object, "session", channel->subject.session);
@@ -66,19 +61,35 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	return object;
 }
 
+struct wire_totals status_totals(const struct server *server)
+{
+	struct wire_totals wire = {.frames_sent = server->frames_sent,
+		.bytes_sent = server->bytes_sent,
+		.frames_received = server->frames_received,
+		.bytes_received = server->bytes_received};
+
+	for (const struct channel *c = server->channels; c; c = c->next) {
+		wire.channels += atomic_load(&c->state) == CHANNEL_OPEN;
+		wire.frames_sent += c->frames_sent;
+		wire.bytes_sent += c->bytes_sent;
+		wire.frames_received += c->frames_received;
+		wire.bytes_received += c->bytes_received;
+	}
+	return wire;
+}
+
 static cJSON *status_object(struct server *server)
 {
 	const struct options *options = &server->options;
 	cJSON *root = cJSON_CreateObject(), *channels, *totals;
-	uint64_t sent = server->frames_sent, sent_bytes = server->bytes_sent;
-	uint64_t received = server->frames_received, received_bytes = server->bytes_received;
+	struct wire_totals wire;
 	uint64_t now = wait_now();
 
 	cJSON_AddStringToObject(root, "version", VCUDA_VERSION);
 	add(root, "pid", (uint64_t)getpid());
-	add_text(root, "socket", options->socket);
+	status_text(root, "socket", options->socket);
 	cJSON_AddStringToObject(root, "ipc", options->mode == CHANNEL_HOST ? "host" : "pod");
-	add_text(root, "agent", options->agent);
+	status_text(root, "agent", options->agent);
 	add(root, "seconds", (now - server->started) / 1000000000u);
 	cJSON_AddBoolToObject(root, "draining", atomic_load(&server->draining));
 	channels = cJSON_AddArrayToObject(root, "channels");
@@ -87,39 +98,24 @@ static cJSON *status_object(struct server *server)
 		if (atomic_load(&channel->state) == CHANNEL_OPENING)
 			continue;
 		cJSON_AddItemToArray(channels, status_channel(channel, now));
-		sent += channel->frames_sent;
-		sent_bytes += channel->bytes_sent;
-		received += channel->frames_received;
-		received_bytes += channel->bytes_received;
 	}
+	wire = status_totals(server);
 	pthread_mutex_unlock(&server->lock);
 	totals = cJSON_AddObjectToObject(root, "totals");
 	add(totals, "attached", server->attached);
 	add(totals, "refused", server->refused);
 	add(totals, "poisoned", server->poisoned);
 	add(totals, "lost", server->lost);
-	add_wire(totals, sent, sent_bytes, received, received_bytes);
+	add_wire(totals, wire.frames_sent, wire.bytes_sent, wire.frames_received,
+		wire.bytes_received);
 	return root;
 }
 
-int server_status(struct server *server, uint64_t *size)
+char *sidecar_status(struct server *server)
 {
-	cleanup_close int fd = memfd_create("status", MFD_CLOEXEC);
 	cJSON *root = status_object(server);
-	cleanup_free char *text = cJSON_Print(root);
-	size_t n, at = 0;
+	char *text = cJSON_Print(root);
 
 	cJSON_Delete(root);
-	if (fd < 0 || !text)
-		return -ENOMEM;
-	n = strlen(text);
-	while (at < n) {
-		ssize_t wrote = write(fd, text + at, n - at);
-
-		if (wrote < 0)
-			return -errno;
-		at += (size_t)wrote;
-	}
-	*size = n;
-	return take_fd(&fd);
+	return text;
 }

@@ -22,7 +22,7 @@ import generate  # noqa: E402
 # room: the rooms whose headers it may include, beside its own.
 ALLOWED = {
     "common": "",
-    "protocol/wire": "protocol/generated/library_kinds.inc",
+    "protocol/wire": "common protocol/generated/library_kinds.inc",
     "protocol/generated/library_kinds.inc": "",
     "protocol/libraries": "protocol/wire",
     "protocol/generated": "protocol/wire protocol/libraries",
@@ -38,7 +38,8 @@ ALLOWED = {
 
     # What sees frames and no call: the pod's sidecar.
     "sidecar": "common protocol/wire transport",
-    "command": "common protocol/wire transport",  # and asks NVIDIA's interfaces as a program does
+    "protocol/generated/operations.inc": "",
+    "command": "common protocol/wire protocol/generated/operations.inc transport",  # and asks NVIDIA's interfaces as a program does
 
     # The headers of what the kinds of process say to each other, and main.c, which starts each.
     "gpu-agent": "common protocol/wire transport",

@@ -52,7 +52,6 @@ struct page {
 
 static const struct page pages[] = {
 	{"/", "text/html; charset=utf-8", status_page},
-	{"/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics_text},
 	{"/v1/gpus", "application/json", status_gpus},
 	{"/v1/sessions", "application/json", status_sessions},
 };
@@ -83,6 +82,19 @@ static enum MHD_Result answer(
 	return result;
 }
 
+/* In the format that Prometheus asks for. */
+static enum MHD_Result metrics(struct front *front, struct MHD_Connection *connection)
+{
+	const char *accept = MHD_lookup_connection_value(
+		connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	bool open = accept && strstr(accept, "application/openmetrics-text");
+
+	return answer(connection, MHD_HTTP_OK,
+		open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+		     : "text/plain; version=0.0.4; charset=utf-8",
+		metrics_text(front, open));
+}
+
 static enum MHD_Result respond(struct front *front, struct MHD_Connection *connection,
 	const char *url, const char *method)
 {
@@ -103,6 +115,8 @@ static enum MHD_Result respond(struct front *front, struct MHD_Connection *conne
 		return answer(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
 			plain, text);
 	}
+	if (!strcmp(url, "/metrics"))
+		return metrics(front, connection);
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
 		if (!strcmp(url, pages[i].path))
 			return answer(

@@ -67,8 +67,9 @@ static void observe(struct histogram *h, const uint64_t bounds[HISTOGRAM_BOUNDS]
 	h->sum_ns += ns;
 }
 
-void metrics_wait(struct front *front, uint64_t ns)
+void metrics_wait(struct front *front, const char *session, uint64_t ns)
 {
+	latencies_observe(&front->counters.latencies, LATENCY_ATTACH, session, ns);
 	observe(&front->counters.waits, wait_bounds, ns);
 }
 
@@ -409,7 +410,7 @@ static void print_process(FILE *out, const struct front *front)
 		(uint64_t)front->started);
 }
 
-char *metrics_text(const struct front *front)
+char *metrics_text(struct front *front, bool openmetrics)
 {
 	static const char *const drivers[] = {[DRIVER_NVIDIA] = "nvidia",
 		[DRIVER_SOFTWARE] = "software",
@@ -443,6 +444,7 @@ char *metrics_text(const struct front *front)
 	print_tls(out);
 	print_workers(out, front);
 	print_traffic(out, &front->counters.totals);
+	latencies_print(out, &front->counters.latencies, openmetrics);
 	print_memory(out, front);
 	print_meters(out, front);
 	print_pods(out, front);
@@ -451,5 +453,5 @@ char *metrics_text(const struct front *front)
 		free(text);
 		return NULL;
 	}
-	return text;
+	return openmetrics ? latency_openmetrics(text) : text;
 }

@@ -5,9 +5,11 @@
 #ifndef VCUDA_GPU_AGENT_FRONT_METRICS_H
 #define VCUDA_GPU_AGENT_FRONT_METRICS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu-agent/front/hello.h"
+#include "gpu-agent/front/latency.h"
 #include "gpu-agent/front/session.h"
 
 struct front;
@@ -22,6 +24,7 @@ struct histogram {
 struct counters {
 	struct histogram waits;	    /* from HELLO to WELCOME */
 	struct histogram durations; /* of sessions */
+	struct latencies latencies;
 	uint64_t refused[REFUSALS];
 	uint64_t sessions, probes, worker_starts;
 	uint64_t exits_clean, exits_failed, exits_signal;
@@ -31,9 +34,10 @@ struct counters {
 	struct session_stats totals; /* of all sessions ever; `used` is not kept */
 };
 
-void metrics_wait(struct front *front, uint64_t ns);
+void metrics_wait(struct front *front, const char *session, uint64_t ns);
 void metrics_duration(struct front *front, uint64_t ns);
-/* Text of a page, to be freed by the caller; NULL without memory. */
-char *metrics_text(const struct front *front);
+/* Text of a page, to be freed by the caller; NULL without memory. OPENMETRICS: in that format,
+ * with exemplars. */
+char *metrics_text(struct front *front, bool openmetrics);
 
 #endif

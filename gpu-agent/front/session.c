@@ -294,7 +294,7 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 	} else if (!hello_welcome(session->transport, session->commands.fd, &welcome)) {
 		give_up(front, session, "the client does not take its WELCOME");
 	} else {
-		metrics_wait(front, wait_now() - session->begun);
+		metrics_wait(front, session->subject.session, wait_now() - session->begun);
 		joined(front, session);
 	}
 	explicit_bzero(&welcome, sizeof(welcome));
@@ -464,6 +464,8 @@ void session_stats(struct front *front, struct session *session, const struct ha
 	count_up(&seen->copies_in_bytes, h->copies_in_bytes, &total->copies_in_bytes);
 	count_up(&seen->copies_out_bytes, h->copies_out_bytes, &total->copies_out_bytes);
 	count_up(&seen->errors, h->errors, &total->errors);
+	latencies_take(&front->counters.latencies, session->subject.session, session->latency,
+		h->latency);
 	for (uint32_t i = 0; i < h->device_count && i < quota_gpu_count(front, session); i++)
 		seen->used[quota_gpu(front, session, i)] = h->devices[i].used;
 }

@@ -67,6 +67,7 @@ struct session {
 	struct pod *limits; /* NULL: it said none */
 	struct ledger_account account;
 	struct session_stats stats;
+	struct latency latency[LATENCY_CLASSES]; /* as its worker said last */
 };
 
 int session_open_table(struct front *front, struct error *error);

@@ -21,6 +21,7 @@
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stash.h"
 #include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/timing.h"
 #include "gpu-agent/worker/watchdog.h"
 #include "gpu-agent/worker/worker_state.h"
 
@@ -119,6 +120,7 @@ void loop_serve_frame(struct worker *w)
 		.answer = answer,
 	};
 	CUresult status = CUDA_SUCCESS;
+	struct timing timing;
 
 	if (!entry) {
 		log_info("call.unknown", "op=%u", (unsigned)w->receiver.frame.op);
@@ -139,9 +141,11 @@ void loop_serve_frame(struct worker *w)
 		if (!status) {
 			if (loop_marked(entry, &r.header, SERVE_SLOW))
 				reply_flush(w);
+			timing = timing_begin(w, &r.header);
 			watchdog_enter(w);
 			status = entry->serve(w, &r);
 			watchdog_leave(w);
+			timing_end(w, &timing);
 		}
 		if (status || r.refused)
 			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,

@@ -281,6 +281,7 @@ struct worker {
 
 	struct handoff stats;
 	uint64_t stats_at;
+	uint64_t posts[LATENCY_CLASSES]; /* served (timing.h) */
 };
 
 CUresult worker_use(struct worker *w, uint16_t context); /* makes it current */

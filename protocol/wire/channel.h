@@ -144,8 +144,10 @@ enum channel_op {
 	CHANNEL_HEARTBEAT = 5,
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
 	   closes. */
-	CHANNEL_STATUS = 16, /* fd [0]: a memfd with JSON, `size` bytes */
-	CHANNEL_DRAIN = 17,  /* no new processes; root or the sidecar's own user only */
+	CHANNEL_STATUS = 16,  /* fd [0]: a memfd with JSON, `size` bytes */
+	CHANNEL_METRICS = 18, /* likewise Prometheus' text; segment 1: as OpenMetrics */
+	CHANNEL_CALLS = 19,   /* likewise JSON: percentiles of each kind of call */
+	CHANNEL_DRAIN = 17,   /* no new processes; root or the sidecar's own user only */
 };
 
 /* What the memory is made of. It has no name in either, and goes by descriptor: what is mounted

@@ -147,6 +147,26 @@ static int hold(size_t bytes)
 	return 0;
 }
 
+/* ROUNDS times a launch and 64 KiB there and back, then holds its session until stdin ends. */
+static int load(uint32_t rounds)
+{
+	const uint32_t n = 1 << 14;
+	uint32_t *device, *host = (uint32_t *)calloc(n, sizeof(*host));
+
+	MUST(cudaMalloc(&device, n * sizeof(*device)));
+	for (uint32_t i = 0; i < rounds; i++) {
+		MUST(cudaMemcpy(device, host, n * sizeof(*device), cudaMemcpyHostToDevice));
+		scramble<<<1, 64>>>(device, 64, i);
+		MUST(cudaMemcpy(host, device, n * sizeof(*device), cudaMemcpyDeviceToHost));
+		MUST(cudaDeviceSynchronize());
+	}
+	say("loaded");
+	while (!stdin_closed(1000))
+		;
+	free(host);
+	return 0;
+}
+
 /* Gives memory away: prints its handle, then holds it until stdin ends, and looks what is there. */
 static int give(size_t bytes)
 {
@@ -577,6 +597,8 @@ int main(int argc, char **argv)
 		return sum(UINT32_MAX, 256 << 10);
 	if (!strcmp(what, "hold"))
 		return hold(number);
+	if (!strcmp(what, "load"))
+		return load((uint32_t)number);
 	if (!strcmp(what, "give"))
 		return give(number);
 	if (!strcmp(what, "take") && argc > 2)

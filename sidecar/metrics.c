@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the sidecar counts, for Prometheus and for `vcuda stats`.  docs/SIDECAR.md names the
+ * metrics.
+ */
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/version.h"
+#include "sidecar/channel.h"
+#include "sidecar/status.h"
+
+/* All channels' and those of channels that are gone; exemplars are of those that live. */
+static void add_up(struct server *server, struct latency classes[LATENCY_CLASSES],
+	struct latency_exemplar (*exemplars)[LATENCY_BUCKETS])
+{
+	for (int class = 0; class < LATENCY_CLASSES; class ++)
+		latency_merge(&classes[class], &server->latency[class]);
+	for (struct channel *channel = server->channels; channel; channel = channel->next) {
+		if (atomic_load(&channel->state) == CHANNEL_OPENING)
+			continue;
+		for (int class = 0; class < LATENCY_CLASSES; class ++) {
+			struct latency one = {0};
+
+			latency_merge(&one, &channel->timing.classes[class]);
+			latency_merge(&classes[class], &one);
+			for (int i = 0; i < LATENCY_BUCKETS; i++) {
+				struct latency_exemplar *exemplar = &exemplars[class][i];
+
+				if (!one.counts[i])
+					continue;
+				memcpy(exemplar->session, channel->subject.session,
+					sizeof(exemplar->session));
+				exemplar->ns = one.last[i];
+			}
+		}
+	}
+}
+
+static void one(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type,
+		name, value);
+}
+
+char *sidecar_metrics(struct server *server, bool openmetrics)
+{
+	struct latency classes[LATENCY_CLASSES] = {0};
+	struct latency_exemplar exemplars[LATENCY_CLASSES][LATENCY_BUCKETS] = {0};
+	struct wire_totals wire;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	pthread_mutex_lock(&server->lock);
+	add_up(server, classes, exemplars);
+	wire = status_totals(server);
+	pthread_mutex_unlock(&server->lock);
+	fprintf(out, "# HELP vcuda_sidecar_info What this sidecar is.\n"
+		     "# TYPE vcuda_sidecar_info gauge\n"
+		     "vcuda_sidecar_info{version=\"" VCUDA_VERSION "\"} 1\n");
+	one(out, "vcuda_sidecar_channels", "gauge", "Programs that are joined.", wire.channels);
+	one(out, "vcuda_sidecar_attached_total", "counter", "Programs that got a session.",
+		server->attached);
+	one(out, "vcuda_sidecar_refused_total", "counter", "Programs that got none.",
+		server->refused);
+	one(out, "vcuda_sidecar_lost_total", "counter", "Sessions that did not end in order.",
+		server->lost);
+	one(out, "vcuda_sidecar_poisoned_total", "counter",
+		"Programs that broke a rule of the channel.", server->poisoned);
+	fprintf(out,
+		"# HELP vcuda_sidecar_frames_total Frames to and from agents.\n"
+		"# TYPE vcuda_sidecar_frames_total counter\n"
+		"vcuda_sidecar_frames_total{direction=\"sent\"} %" PRIu64 "\n"
+		"vcuda_sidecar_frames_total{direction=\"received\"} %" PRIu64 "\n"
+		"# HELP vcuda_sidecar_bytes_total Bytes to and from agents.\n"
+		"# TYPE vcuda_sidecar_bytes_total counter\n"
+		"vcuda_sidecar_bytes_total{direction=\"sent\"} %" PRIu64 "\n"
+		"vcuda_sidecar_bytes_total{direction=\"received\"} %" PRIu64 "\n",
+		wire.frames_sent, wire.frames_received, wire.bytes_sent, wire.bytes_received);
+	latency_print(out, "vcuda_sidecar_call_seconds",
+		"Until a call was answered, a post was acknowledged, a program had its "
+		"session.",
+		classes, openmetrics ? exemplars : NULL);
+	if (fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return openmetrics ? latency_openmetrics(text) : text;
+}
+
+static void add_call(cJSON *list, const struct timing_call *call)
+{
+	static const struct {
+		const char *name;
+		double part;
+	} parts[] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}};
+	uint64_t count = timing_count(call);
+	cJSON *object;
+
+	if (!count)
+		return;
+	object = cJSON_CreateObject();
+	cJSON_AddNumberToObject(object, "op", call->op);
+	cJSON_AddNumberToObject(object, "count", (double)count);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		cJSON_AddNumberToObject(
+			object, parts[i].name, (double)timing_quantile(call, parts[i].part));
+	cJSON_AddItemToArray(list, object);
+}
+
+char *sidecar_calls(struct server *server)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *sessions = cJSON_AddArrayToObject(root, "sessions");
+	char *text;
+
+	pthread_mutex_lock(&server->lock);
+	for (struct channel *channel = server->channels; channel; channel = channel->next) {
+		uint32_t n = __atomic_load_n(&channel->timing.call_count, __ATOMIC_ACQUIRE);
+		cJSON *object, *calls;
+
+		if (atomic_load(&channel->state) == CHANNEL_OPENING)
+			continue;
+		object = cJSON_CreateObject();
+		cJSON_AddStringToObject(object, "session", channel->subject.session);
+		cJSON_AddNumberToObject(object, "pid", channel->peer.pid);
+		status_text(object, "program", channel->program);
+		calls = cJSON_AddArrayToObject(object, "calls");
+		for (uint32_t i = 0; i < n; i++)
+			add_call(calls, &channel->timing.calls[i]);
+		cJSON_AddItemToArray(sessions, object);
+	}
+	pthread_mutex_unlock(&server->lock);
+	text = cJSON_Print(root);
+	cJSON_Delete(root);
+	return text;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sidecar's state in text: what `vcuda-client status`, `metrics` and `calls` print.
+ */
+#ifndef VCUDA_SIDECAR_STATUS_H
+#define VCUDA_SIDECAR_STATUS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sidecar/server.h"
+
+/* Of all channels that are and were. */
+struct wire_totals {
+	uint64_t channels; /* that are */
+	uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+};
+/* Under the server's lock. */
+struct wire_totals status_totals(const struct server *server);
+/* A peer's text: only what is printable. */
+void status_text(cJSON *object, const char *name, const char *text);
+
+/* Each: to be freed; NULL without memory. */
+char *sidecar_status(struct server *server);
+/* OPENMETRICS: in that format, with exemplars; else Prometheus' older one. */
+char *sidecar_metrics(struct server *server, bool openmetrics);
+/* JSON: of each session that lives, each kind of call with its percentiles. */
+char *sidecar_calls(struct server *server);
+
+#endif
