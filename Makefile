@@ -25,6 +25,8 @@ CUDA12  := $(CACHE)/cuda-12.9
 CUDA135 := $(CACHE)/cuda-13.5
 NVML    := $(CACHE)/nvml
 ZIG     := $(CACHE)/venv/bin/python -m ziglang
+# For programs and libraries that run wherever glibc is 2.17 or newer.
+OLD_CC  := $(ZIG) cc -target x86_64-linux-gnu.2.17 -fno-sanitize=undefined -include common/glibc_2_17.h
 
 ifeq ($(V),0)
 Q := @

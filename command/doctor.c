@@ -313,7 +313,7 @@ static void check_file(struct doctor *doctor, const char *path, const struct elf
 	}
 	if (strstr(facts->interpreter, "musl")) {
 		say(doctor, WRONG, "program",
-			"%s is linked with musl (%s): use an image with glibc 2.28 or newer",
+			"%s is linked with musl (%s): use an image with glibc 2.17 or newer",
 			path, facts->interpreter);
 		return;
 	}

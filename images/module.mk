@@ -29,7 +29,7 @@ $(patsubst %.c,$(IMAGES)/obj/static/%.o,$(wildcard transport/tls/*.c)): $(MUSL_S
 
 # portable(TARGET, NAME): rules for the objects of one target of zig's.
 define portable
-$(IMAGES)/obj/$(2)/%.o: %.c | $(SOURCES)/.complete $(CACHE)/.complete
+$(IMAGES)/obj/$(2)/%.o: %.c common/glibc_2_17.h | $(SOURCES)/.complete $(CACHE)/.complete
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$(ZIG) cc -target $(1) $$(PORTABLE_CFLAGS) -isystem $(NVML)/include -isystem $(CUDA13)/include -MMD -MP -c $$< -o $$@
@@ -43,7 +43,7 @@ $(IMAGES)/obj/$(2)/parts.a: $(SOURCES)/.complete
 	$$(Q)rm -f $$@ && $(ZIG) ar rcsD $$@ $(IMAGES)/obj/$(2)/parts/*.o
 endef
 $(eval $(call portable,x86_64-linux-musl,static))
-$(eval $(call portable,x86_64-linux-gnu.2.28,old))
+$(eval $(call portable,x86_64-linux-gnu.2.17 -include common/glibc_2_17.h,old))
 
 $(IMAGES)/bin/vcuda-client: $(CLIENT_SRCS:%.c=$(IMAGES)/obj/static/%.o) $(IMAGES)/obj/static/parts.a
 	$(call say,LINK,$@)
@@ -54,7 +54,7 @@ $(IMAGES)/bin/vcuda-client: $(CLIENT_SRCS:%.c=$(IMAGES)/obj/static/%.o) $(IMAGES
 $(IMAGES)/bin/vcuda: $(CLIENT_COMMAND_SRCS:%.c=$(IMAGES)/obj/old/%.o) $(IMAGES)/obj/old/parts.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(ZIG) cc -target x86_64-linux-gnu.2.28 -s -pthread -o $@ $^ -ldl
+	$(Q)$(OLD_CC) -s -pthread -o $@ $^ -ldl
 
 -include $(shell find $(IMAGES)/obj -name '*.d' 2>/dev/null)
 

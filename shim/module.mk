@@ -9,9 +9,8 @@
 #	FRONT12_NAMES += libcublas.so.12
 # and its version script is libcublas12.map of NAMES_DIR, or what MAP.libcublas.so.12 says.
 
-# Everything that is preloaded runs on old systems: glibc 2.28 and newer (tests/shim/preload.sh).
-PRELOAD_CC ?= $(if $(SAN),$(CC) $(SANFLAGS),$(ZIG) cc -target x86_64-linux-gnu.2.28 \
-	-fno-sanitize=undefined)
+# Everything that is preloaded runs on old systems: glibc 2.17 and newer (tests/shim/preload.sh).
+PRELOAD_CC ?= $(if $(SAN),$(CC) $(SANFLAGS),$(OLD_CC))
 PRELOAD_CFLAGS ?= -std=gnu17 $(CFLAGS) $(WARNINGS) -fPIC -fvisibility=hidden \
 	-fstack-protector-strong
 # Fences are beyond TSan, which then sees less, not more.
@@ -64,7 +63,7 @@ $(OBJ)/preload-stub/%.so: shim/module.mk | $(CACHE)/.complete
 
 ##### The driver front #####
 
-$(OBJ)/shim/%.o: %.c | $(CACHE)/.complete
+$(OBJ)/shim/%.o: %.c common/glibc_2_17.h | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PRELOAD_CC) $(PRELOAD_CFLAGS) -D_GNU_SOURCE -I. -isystem $(CUDA13)/include \

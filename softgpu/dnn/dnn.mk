@@ -11,5 +11,5 @@ $(DNN_LIB): $(DNN_OBJS) $(SOFTGPU_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,-soname,$(@F) -Wl,-z,nodelete \
-		$(if $(SAN),,-Wl,-z,defs) -o $@ $(DNN_OBJS) -L$(LIB) -l:libvcuda-softgpu.so \
+		$(if $(SAN),,-Wl,-z,defs) -o $@ $(DNN_OBJS) -L$(LIB) -lvcuda-softgpu \
 		-lopenblas -lm

@@ -41,9 +41,7 @@ struct list {
 	pthread_cond_t more;
 	unsigned threads, idle;
 };
-static struct list work = {.more = PTHREAD_COND_INITIALIZER};
-static struct list host = {.more = PTHREAD_COND_INITIALIZER};
-static struct list watch = {.more = PTHREAD_COND_INITIALIZER};
+static struct list work, host, watch;
 static struct CUstream_st *woken;
 static unsigned long long next_id = 1;
 
@@ -84,12 +82,30 @@ static void list_remove(struct list *list, struct CUstream_st *stream)
 	}
 }
 
+/* Its waits are timed by the monotonic clock (pthread_cond_clockwait wants glibc 2.30). */
+static void cond_begin(pthread_cond_t *cond)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+__attribute__((constructor)) static void lists_begin(void)
+{
+	cond_begin(&work.more);
+	cond_begin(&host.more);
+	cond_begin(&watch.more);
+}
+
 static void wait_until(pthread_cond_t *cond, uint64_t until)
 {
 	struct timespec time = {
 		.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
 
-	pthread_cond_clockwait(cond, &queue_lock, CLOCK_MONOTONIC, &time);
+	pthread_cond_timedwait(cond, &queue_lock, &time);
 }
 
 static void *executor_main(void *list);
@@ -480,7 +496,7 @@ static bool wait_for(struct CUstream_st *stream, uint64_t seq, bool help, uint64
 {
 	queue_ref(stream);
 	while (stream->completed < seq) {
-		pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+		pthread_cond_t cond;
 		struct waiter waiter = {.seq = seq, .cond = &cond};
 
 		if (help && stream->state == STREAM_READY && stream->first->kind == OP_WORK) {
@@ -488,6 +504,7 @@ static bool wait_for(struct CUstream_st *stream, uint64_t seq, bool help, uint64
 			stream_run(stream, seq);
 			continue;
 		}
+		cond_begin(&cond);
 		waiter.next = stream->waiters;
 		stream->waiters = &waiter;
 		while (!waiter.done && (!deadline || now_ns() < deadline))

@@ -11,5 +11,5 @@ $(FFT_LIB): $(FFT_OBJS) $(SOFTGPU_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,-soname,$(@F) -Wl,-z,nodelete \
-		$(if $(SAN),,-Wl,-z,defs) -o $@ $(FFT_OBJS) -L$(LIB) -l:libvcuda-softgpu.so \
+		$(if $(SAN),,-Wl,-z,defs) -o $@ $(FFT_OBJS) -L$(LIB) -lvcuda-softgpu \
 		-lfftw3 -lm

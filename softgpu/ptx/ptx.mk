@@ -15,6 +15,8 @@ PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-stri
 # clang says so where a loop that may be vectorised is not.
 $(PTX_OBJS): WARNINGS += -Wno-pass-failed
 $(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
+# zig cc spells it with underscores.
+PTX_V3 ?= -march=x86-64-v3
 
 $(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete
 	$(call say,CC,$@)
@@ -24,7 +26,7 @@ $(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete
 $(OBJ)/softgpu/%.v3.o: softgpu/%.c | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=v3 $(ALL_CFLAGS) -march=x86-64-v3 -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=v3 $(ALL_CFLAGS) $(PTX_V3) -MMD -MP -c $< -o $@
 
 ##### Tests and benchmark #####
 

@@ -11,4 +11,4 @@ $(RAND_LIB): $(RAND_OBJS) $(SOFTGPU_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN' -Wl,-soname,$(@F) -Wl,-z,nodelete \
-		$(if $(SAN),,-Wl,-z,defs) -o $@ $(RAND_OBJS) -L$(LIB) -l:libvcuda-softgpu.so -lm
+		$(if $(SAN),,-Wl,-z,defs) -o $@ $(RAND_OBJS) -L$(LIB) -lvcuda-softgpu -lm

@@ -9,7 +9,7 @@ set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 lib=${1-$root/build/lib}
 lib=$(cd "$lib" && pwd)
-newest=2.28
+newest=2.17
 passed=0 failed=0
 
 verdict() { # verdict 0|1 TEXT
