@@ -58,6 +58,15 @@ struct agent_tenant {
 	uint32_t reserved;
 };
 
+/* What the configuration gives to a tenant, by its name (`tenants.NAME.…`). */
+struct agent_limits {
+	char name[64];	    /* "*": of those that are not named */
+	uint32_t gpu_share; /* thousandths of each GPU's time; 0 = not measured, not limited */
+	uint32_t reserved;
+};
+#define AGENT_LIMITS 256
+#define AGENT_SHARE_WHOLE 1000u
+
 struct agent_tokens {
 	char file[AGENT_PATH]; /* where they are from; "" = the token's own key */
 	uint32_t count;	       /* 0: none is asked for (insecure), or this is a worker */
@@ -86,6 +95,8 @@ struct agent_config {
 	struct transport_tls tls;	      /* cert "": none */
 	struct agent_tokens tokens;	      /* all zeros in a worker */
 	struct agent_service_account service_account;
+	struct agent_limits limits[AGENT_LIMITS]; /* the first limit_count; as tokens */
+	uint32_t limit_count;
 	bool insecure;	       /* everybody is served */
 	bool older_form;       /* the command line that knows no token: `-n native` */
 	uint32_t warm_workers; /* 0 = 1 with the software GPU, else 2 */

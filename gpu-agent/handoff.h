@@ -33,6 +33,9 @@ enum handoff_what {
 	HANDOFF_ALIVE = 9,   /* each second, instead of STATS, while the loop is in a call */
 	HANDOFF_AGAIN = 10,  /* the answer to ADOPTED, with its number; what it asked and was
 				not answered follows anew */
+	/* Of a session whose GPU time is measured: devices[].gpu_ns = used so far; status: 1 =
+	 * the GPU works for it now; bytes: 1 = it waits for more */
+	HANDOFF_TIME = 11,
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
@@ -46,6 +49,7 @@ enum handoff_what {
 	HANDOFF_SHARED = 21,  /* answer to SHARE: session = its name; status */
 	HANDOFF_GIVEN = 22,   /* answer to WANT: fd, bytes; status */
 	HANDOFF_ADOPTED = 23, /* another front: the one before it died; bytes = how many did */
+	HANDOFF_MORE = 24,    /* devices[].gpu_ns: as far as the time it may use goes now */
 };
 
 struct handoff_device {
@@ -57,6 +61,8 @@ struct handoff_device {
 	uint64_t lease;		 /* SESSION: bytes this session may use from the start */
 	uint64_t used;		 /* STATS */
 	uint64_t others; /* SESSION, OTHERS: what the pod's other sessions have of its limit */
+	uint64_t gpu_ns; /* TIME, STATS, MORE; SESSION: what it may use at first, 0 = its time
+			    is not measured */
 };
 
 struct handoff {

@@ -290,6 +290,7 @@ int front_main(const struct agent_config *config)
 		next = sooner(pool_tick(&front, now), session_tick(&front, now));
 		next = sooner(next, hello_tick(&front, now));
 		next = sooner(next, tenants_tick(&front, now));
+		next = sooner(next, timeshare_tick(&front, now));
 		next = sooner(next, drain_tick(&front, now));
 		next = sooner(next, http_tick(&front));
 		report_state(&front);

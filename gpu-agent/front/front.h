@@ -23,6 +23,7 @@
 #include "gpu-agent/front/ledger.h"
 #include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/timeshare.h"
 
 #define FRONT_MS 1000000ull
 
@@ -55,6 +56,8 @@ struct front {
 	struct ledger ledger;
 	struct journal *journal; /* NULL: none */
 	bool begun;		 /* what the front before left is taken over */
+	struct timeshare_gpu timeshares[HANDOFF_DEVICES];
+	uint32_t timeshare_waiting; /* sessions that used what they may */
 	struct counters counters;
 	struct control libraries[CONTROL_LIBRARIES]; /* what the probe found */
 	size_t library_count;

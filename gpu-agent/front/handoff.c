@@ -188,6 +188,12 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 		else
 			pool_fault(front, worker, "LEASE without a session");
 		return;
+	case HANDOFF_TIME:
+		if (has_session)
+			timeshare_told(front, worker, h);
+		else
+			pool_fault(front, worker, "TIME without a session");
+		return;
 	case HANDOFF_ALIVE:
 		if (!has_session)
 			pool_fault(front, worker, "ALIVE without a session");

@@ -448,6 +448,7 @@ char *metrics_text(struct front *front, bool openmetrics)
 	print_memory(out, front);
 	print_meters(out, front);
 	print_pods(out, front);
+	timeshare_metrics(out, front);
 	print_process(out, front);
 	if (fclose(out)) {
 		free(text);

@@ -371,6 +371,7 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 		h.devices[i].lease = session->account.lease[h.gpus[i]];
 	}
 	quota_fill_others(front, session, &h);
+	timeshare_begin(front, session, &h);
 	if (worker->handoff.fd < 0 || worker->state != WORKER_TAKEN)
 		return -EPIPE;
 	/* First: so that it has them before the client's first call. */

@@ -438,6 +438,7 @@ void session_ended(struct front *front, struct session *session)
 		(unsigned long long)session->stats.errors);
 	metrics_duration(front, wait_now() - session->begun);
 	sharing_forget(front, session);
+	timeshare_end(front, session);
 	quota_close_account(front, session);
 	set_free(front, session);
 }

@@ -15,6 +15,7 @@
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/ledger.h"
+#include "gpu-agent/front/timeshare.h"
 #include "gpu-agent/handoff.h"
 #include "protocol/wire/session.h"
 #include "transport/transport.h"
@@ -68,6 +69,7 @@ struct session {
 	struct ledger_account account;
 	struct session_stats stats;
 	struct latency latency[LATENCY_CLASSES]; /* as its worker said last */
+	struct timeshare_session timeshare;
 };
 
 int session_open_table(struct front *front, struct error *error);

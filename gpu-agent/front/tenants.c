@@ -42,8 +42,32 @@ static struct tenant *entry_for(struct tenants *tenants, const char *name)
 	return tenant;
 }
 
-static bool admit(struct tenants *tenants, const struct agent_tenant *wanted)
+/* What the configuration says of it, or of all that it does not name; NULL: nothing. */
+static const struct agent_limits *limits_of(const struct agent_config *config, const char *name)
 {
+	const struct agent_limits *found = NULL;
+
+	for (uint32_t i = 0; i < config->limit_count; i++) {
+		const struct agent_limits *limits = &config->limits[i];
+
+		if (!strcmp(limits->name, name))
+			return limits;
+		if (!strcmp(limits->name, "*"))
+			found = limits;
+	}
+	return found;
+}
+
+static uint32_t share_of(const struct agent_config *config, const char *name)
+{
+	const struct agent_limits *limits = limits_of(config, name);
+
+	return limits ? limits->gpu_share : 0;
+}
+
+static bool admit(const struct front *front, const struct agent_tenant *wanted)
+{
+	struct tenants *tenants = front->tenants;
 	struct tenant *tenant = entry_for(tenants, wanted->name);
 
 	if (!tenant) {
@@ -57,6 +81,7 @@ static bool admit(struct tenants *tenants, const struct agent_tenant *wanted)
 	tenant->known = true;
 	tenant->most = wanted->sessions;
 	tenant->budget.limit = wanted->bytes;
+	tenant->timeshare.share = share_of(front->config, wanted->name);
 	return true;
 }
 
@@ -75,10 +100,10 @@ void tenants_replace(struct front *front, const struct agent_tokens *tokens)
 		tenants->list[i].known = false;
 	/* Who has no entry has no token either. */
 	for (uint32_t i = 0; i < tokens->count && i < AGENT_TOKENS; i++)
-		if (admit(tenants, &tokens->list[i]))
+		if (admit(front, &tokens->list[i]))
 			tenants->tokens.list[tenants->tokens.count++] = tokens->list[i];
 	if (asks_no_token(front, tokens))
-		admit(tenants, &anybody);
+		admit(front, &anybody);
 }
 
 int tenants_open(struct front *front, struct error *error)
@@ -119,10 +144,25 @@ struct tenant *tenants_named(struct front *front, const char *name)
 		return NULL;
 	}
 	if (!tenant->known && !tenant->sessions) { /* whoever had it is gone */
+		/* What it owes of a GPU's time it still owes. */
+		struct timeshare owed = {0};
+
+		if (!strcmp(tenant->name, name))
+			owed = tenant->timeshare;
 		memset(tenant, 0, sizeof(*tenant));
+		tenant->timeshare = owed;
 		strcpy(tenant->name, name);
+		tenant->timeshare.share = share_of(front->config, name);
 	}
 	return tenant;
+}
+
+const struct tenant *tenants_at(const struct front *front, uint32_t index)
+{
+	for (unsigned i = 0; i < TENANTS; i++)
+		if (front->tenants->list[i].name[0] && !index--)
+			return &front->tenants->list[i];
+	return NULL;
 }
 
 /* Whether there may be others: with signed tokens anybody whom the cluster knows. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/timeshare.h"
 
 #define TENANTS (2 * AGENT_TOKENS) /* with those that are on their way out */
 #define TENANTS_TELL_NS (100 * FRONT_MS)
@@ -23,6 +24,7 @@ struct tenant {
 	bool changed;		     /* its sessions are to be told what the others hold */
 	uint32_t sessions, most;     /* running, and how many may; 0 = no limit */
 	struct ledger_budget budget; /* of all its sessions together */
+	struct timeshare timeshare;
 };
 
 int tenants_open(struct front *front, struct error *error);
@@ -40,6 +42,9 @@ struct tenant *tenants_find(struct front *front, const struct transport *transpo
  * there are too many.
  */
 struct tenant *tenants_named(struct front *front, const char *name);
+
+/* One after another; NULL behind the last. */
+const struct tenant *tenants_at(const struct front *front, uint32_t index);
 
 /* Whether one more session would be served; 0, or a CUresult with text. */
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192]);

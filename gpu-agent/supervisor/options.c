@@ -87,7 +87,7 @@ static const struct flag *find_flag(char *word, char **value)
 static int set_pair(struct agent_config *config, char *pair, struct error *error)
 {
 	char *equals = strchr(pair, '=');
-	char key[80];
+	char key[128];
 	int ret;
 
 	if (!equals || (size_t)(equals - pair) >= sizeof(key))

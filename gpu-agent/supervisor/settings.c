@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/config.h"
 #include "common/log.h"
+#include "gpu-agent/supervisor/limit_settings.h"
 #include "gpu-agent/supervisor/parse.h"
 #include "gpu-agent/supervisor/token.h"
 
@@ -339,6 +340,8 @@ int settings_set(
 	char shown[80];
 	int ret;
 
+	if (limit_settings_has(key))
+		return limit_settings_set(config, key, value, error);
 	if (!s)
 		return error_set(error, 0, "unknown key '%s'", key);
 	if (!strcmp(key, "token_file") && config->asking)
@@ -383,6 +386,8 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 	uint64_t bit;
 	size_t at;
 
+	if (limit_settings_has(item->key) && item->index < 0)
+		return settings_set(r->config, item->key, value, error);
 	if (!s || s->set == set_ports)
 		return unknown_key(item->key, error);
 	bit = 1ull << (s - settings);

@@ -184,6 +184,8 @@ static pid_t spawn_public(const char *role, const struct agent_config *config, i
 	pid_t pid;
 
 	memset(&public.tokens, 0, sizeof(public.tokens));
+	memset(public.limits, 0, sizeof(public.limits));
+	public.limit_count = 0;
 	cleanup_close int memory = settings_to_fd(&public, error);
 	if (memory < 0)
 		return memory;

@@ -123,6 +123,12 @@ void extra_context_gone(struct worker *w, uint16_t context)
 	memset(&extras[context], 0, sizeof(extras[context]));
 }
 
+uint32_t extra_device(uint16_t context)
+{
+	return context < CONTEXT_CREATED ? (uint32_t)(context - CONTEXT_PRIMARY(0))
+					 : extras[context].device;
+}
+
 /* Every thread that can be on the device has a stack. */
 static uint64_t threads_of(const struct worker_device *d)
 {

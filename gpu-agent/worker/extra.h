@@ -16,4 +16,7 @@ CUresult extra_context(struct worker *w, uint16_t context, uint32_t device);
 void extra_green(struct worker *w, uint16_t context, uint32_t device);
 void extra_context_gone(struct worker *w, uint16_t context);
 
+/* Whose device a context is of. */
+uint32_t extra_device(uint16_t context);
+
 #endif

@@ -13,15 +13,12 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/worker_state.h"
 
-/* A stream has at most twice as many pieces of work unseen by the loop; the drivers of GPUs
- * block at 1024. */
-#define STREAM_DEPTH 8192
 #define PENDING_MAX 32768
 
-/* Leaves an event behind what the stream has, once the one before it is done. */
-static bool limits_mark(struct worker *w, struct worker_stream *stream)
+bool limits_mark(struct worker *w, struct worker_stream *stream)
 {
 	if (capture_of(w, stream)) {
 		stream->marked = stream->work;
@@ -41,14 +38,17 @@ static bool limits_mark(struct worker *w, struct worker_stream *stream)
 
 bool limits_full(struct worker *w)
 {
-	if (w->deep && limits_mark(w, w->deep))
+	if (w->deep && limits_mark(w, w->deep)) {
 		w->deep = NULL;
-	return w->deep || w->fences.count >= PENDING_MAX;
+		if (w->metering.on)
+			metering_marked(w);
+	}
+	return w->deep || w->fences.count >= PENDING_MAX || metering_stops(w);
 }
 
 void limits_work(struct worker *w, struct worker_stream *stream)
 {
-	if (++stream->work - stream->marked >= STREAM_DEPTH)
+	if (++stream->work - stream->marked >= w->depth)
 		w->deep = stream;
 }
 

@@ -16,6 +16,7 @@
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop.h"
+#include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
@@ -427,7 +428,7 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	struct timespec timeout = {.tv_sec = 1};
 	uint64_t wake = UINT64_MAX, now = wait_now();
 	bool gpu = w->fences.first || w->kept.stash.used || w->kept.parked.used ||
-		   w->in.count || stripes_busy(w) || w->mirror.tag >= 0;
+		   w->in.count || stripes_busy(w) || w->mirror.tag >= 0 || metering_watches(w);
 	struct stripe *stripe = w->receiver.have_frame && w->receiver.payload_missing &&
 						w->receiver.payload_stripe
 					? w->stripes[w->receiver.payload_stripe]
@@ -448,10 +449,13 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 	fds[4].fd = beside_wake();
 	fds[4].events = POLLIN;
 	if (gpu) {
-		uint64_t nap = idle_ns / 8;
+		uint64_t nap = idle_ns / 8,
+			 longest = w->metering.on ? METERING_NAP_NS : 1000000;
 
 		timeout.tv_sec = 0;
-		timeout.tv_nsec = nap < 20000 ? 20000 : nap > 1000000 ? 1000000 : (long)nap;
+		timeout.tv_nsec = nap < 20000	  ? 20000
+				  : nap > longest ? (long)longest
+						  : (long)nap;
 	}
 	if (w->receiver.taken != w->receiver.acked && reply_room(w) && wake > now + ACK_IDLE_NS)
 		wake = now + ACK_IDLE_NS;
@@ -486,6 +490,8 @@ void loop_run(struct worker *w)
 			progress |= mirror_poll(w);
 		progress |= callback_poll(w);
 		progress |= beside_poll(w);
+		if (w->metering.on)
+			progress |= metering_poll(w);
 		if (w->stripe_count)
 			stripes_reap(w);
 		watchdog_leave(w);

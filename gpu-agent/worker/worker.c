@@ -26,6 +26,7 @@
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/extra.h"
+#include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/output.h"
 #include "gpu-agent/worker/reply.h"
@@ -175,6 +176,7 @@ static void say_again(struct worker *w, uint64_t number)
 		if (w->lease_tag[d] >= 0)
 			say_lease(w, d);
 	ipc_ask_again(w);
+	metering_again(w);
 }
 
 /* The window: the wanted place, else any place, else half as much. */
@@ -384,6 +386,7 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 		context_stream_init(w, (uint16_t)CONTEXT_PRIMARY(i));
 	}
 	w->current = CONTEXT_NONE;
+	metering_open(w, message);
 	return 0;
 }
 
@@ -445,6 +448,8 @@ void worker_control(struct worker *w)
 	else if (message.what == HANDOFF_OTHERS)
 		for (uint32_t i = 0; i < message.device_count && i < w->device_count; i++)
 			w->devices[i].others = message.devices[i].others;
+	else if (message.what == HANDOFF_MORE)
+		metering_more(w, &message);
 	else if (message.what == HANDOFF_STRIPE)
 		stripe_open(w, message.device, fds);
 	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
@@ -495,6 +500,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 	w->config = config;
 	w->handoff = handoff_fd;
 	w->spin_ns = wait_spin_budget();
+	w->depth = STREAM_DEPTH;
 	w->fences.tail = &w->fences.first;
 	w->kept.closings_tail = &w->kept.closings;
 	for (int i = 0; i < HANDOFF_DEVICES; i++)

@@ -23,6 +23,7 @@
 #include "gpu-agent/handoff.h"
 #include "gpu-agent/worker/fence.h"
 #include "gpu-agent/worker/handle.h"
+#include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
 #include "gpu-agent/worker/worker.h"
@@ -63,6 +64,7 @@ struct worker_stream {
 	uint64_t before_work;
 	CUevent mark; /* behind the first `marked` pieces of work (limits.c) */
 	uint64_t marked;
+	uint64_t metered; /* `work` that its GPU time is known of (metering.c) */
 	struct worker_stream *next, **link;
 };
 
@@ -217,6 +219,8 @@ struct worker {
 	uint16_t current; /* the driver's current context, by number */
 	struct worker_stream *streams;
 	struct worker_stream *deep; /* has more work than it may, as far as is known */
+	uint32_t depth;		    /* how much a stream may have beyond its mark (limits.c) */
+	struct metering metering;
 
 	struct name *names;
 	uint32_t name_count;

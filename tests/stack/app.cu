@@ -5,6 +5,7 @@
  */
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <atomic>
 #include <poll.h>
 #include <stdarg.h>
@@ -130,6 +131,41 @@ static int sum(uint32_t rounds, size_t bytes)
 	}
 	MUST(cudaFree(device));
 	say("%u rounds right", round);
+	return 0;
+}
+
+/* Launches without end and waits for none of it, until stdin is closed. */
+static int hog(uint32_t words)
+{
+	uint32_t *device, launches = 0;
+
+	MUST(cudaMalloc(&device, words * 4ull));
+	say("started");
+	while (launches % 16 || !stdin_closed(0)) {
+		scramble<<<(words + 127) / 128, 128>>>(device, words, launches++);
+		MUST(cudaGetLastError());
+	}
+	say("%u launches", launches);
+	return 0;
+}
+
+/* ROUNDS launches, each waited for; how long they lasted, the middle one and the slowest but 1 %. */
+static int pace(uint32_t rounds, uint32_t words)
+{
+	std::vector<double> lasted;
+	uint32_t *device;
+
+	MUST(cudaMalloc(&device, words * 4ull));
+	for (uint32_t i = 0; i < rounds; i++) {
+		double begin = now();
+
+		scramble<<<(words + 127) / 128, 128>>>(device, words, i);
+		MUST(cudaDeviceSynchronize());
+		lasted.push_back(now() - begin);
+	}
+	std::sort(lasted.begin(), lasted.end());
+	say("half in %.6f, all but one in a hundred in %.6f", lasted[rounds / 2],
+		lasted[rounds * 99 / 100]);
 	return 0;
 }
 
@@ -595,6 +631,10 @@ int main(int argc, char **argv)
 			argc > 3 ? strtoull(argv[3], NULL, 0) << 10 : 1 << 20);
 	if (!strcmp(what, "bystander"))
 		return sum(UINT32_MAX, 256 << 10);
+	if (!strcmp(what, "hog"))
+		return hog((uint32_t)number);
+	if (!strcmp(what, "pace") && argc > 3)
+		return pace((uint32_t)number, (uint32_t)strtoul(argv[3], NULL, 0));
 	if (!strcmp(what, "hold"))
 		return hold(number);
 	if (!strcmp(what, "load"))
