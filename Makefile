@@ -55,6 +55,10 @@ ALL_CFLAGS = -std=gnu17 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fstack-protec
 # since a worker that opens libcuda.so.1 must not find ours.
 ALL_LDFLAGS = $(LDFLAGS) -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib/deps' $(SANFLAGS) -pthread
 
+# What --version tells beside the version: the commit, and + where the sources are not quite those. Objects that
+# have it are built anew when it changes.
+COMMIT := $(or $(shell git describe --always --abbrev=12 --dirty=+ --exclude='*' 2>/dev/null),unknown)
+
 BIN := $(BUILD)/bin
 LIB := $(BUILD)/lib
 OBJ := $(BUILD)/obj
@@ -93,6 +97,14 @@ $(OBJ)/%.o: %.c | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(OBJ)/commit: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+.PHONY: FORCE
+TELLS_COMMIT := command/main.o sidecar/main.o gpu-agent/supervisor/options.o
+$(addprefix $(OBJ)/,$(TELLS_COMMIT)): $(OBJ)/commit
+$(addprefix $(OBJ)/,$(TELLS_COMMIT)): CPPFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
 
 dist: all programs cublas-programs cublaslt-programs cudnn-programs cufft-programs curand-programs cusolver-programs cusparse-programs bench-programs $(STACK_GPU) $(DIFFERENTIAL_TRACE) ## binaries, libraries and programs under .dist/, for a machine without ours
 	$(Q)tools/dist.sh $(BUILD) .dist $(CACHE)

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 		return argc < 2 ? 2 : 0;
 	}
 	if (!strcmp(argv[1], "--version")) {
-		puts("vcuda " VCUDA_VERSION);
+		puts("vcuda " VCUDA_BUILD);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)

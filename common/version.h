@@ -2,6 +2,12 @@
 #ifndef VCUDA_COMMON_VERSION_H
 #define VCUDA_COMMON_VERSION_H
 
+/* Of every product: major.minor.patch of semver.org. */
 #define VCUDA_VERSION "0.1.0"
+
+/* Where the Makefile says of which commit a program is. */
+#ifdef VCUDA_COMMIT
+#define VCUDA_BUILD VCUDA_VERSION " (commit " VCUDA_COMMIT ")"
+#endif
 
 #endif

@@ -14,11 +14,12 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/version.h"
 #include "gpu-agent/handoff.h"
 #include "protocol/wire/session.h"
 #include "transport/transport.h"
 
-#define AGENT_VERSION "0.1.0"
+#define AGENT_VERSION VCUDA_VERSION
 
 /* Descriptors that an exec'ed process finds open besides 0, 1 and 2. */
 #define AGENT_FD_SOCKET HANDOFF_FD /* worker: handoff.h; front: control.h */

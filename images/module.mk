@@ -45,6 +45,10 @@ endef
 $(eval $(call portable,x86_64-linux-musl,static))
 $(eval $(call portable,x86_64-linux-gnu.2.17 -include common/glibc_2_17.h,old))
 
+TELLS_COMMIT_OLD := $(IMAGES)/obj/static/sidecar/main.o $(IMAGES)/obj/old/command/main.o
+$(TELLS_COMMIT_OLD): $(OBJ)/commit
+$(TELLS_COMMIT_OLD): PORTABLE_CFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
+
 $(IMAGES)/bin/vcuda-client: $(CLIENT_SRCS:%.c=$(IMAGES)/obj/static/%.o) $(IMAGES)/obj/static/parts.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)

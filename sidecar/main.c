@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 		return complain(&error, 2);
 	switch (command) {
 	case COMMAND_HELP: fputs(options_usage, stdout); return 0;
-	case COMMAND_VERSION: puts("vcuda-client " VCUDA_VERSION); return 0;
+	case COMMAND_VERSION: puts("vcuda-client " VCUDA_BUILD); return 0;
 	case COMMAND_STATUS: return do_status(&options);
 	case COMMAND_METRICS: return do_text(&options, CHANNEL_METRICS);
 	case COMMAND_CALLS: return do_text(&options, CHANNEL_CALLS);

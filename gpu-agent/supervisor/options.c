@@ -125,7 +125,7 @@ static enum options_do command(const struct flag *flag)
 		return OPTIONS_DONE;
 	}
 	if (!strcmp(flag->name, "--version")) {
-		printf("gpu-agent %s (session protocol %u)\n", AGENT_VERSION, SESSION_VERSION);
+		printf("gpu-agent %s, session protocol %u\n", VCUDA_BUILD, SESSION_VERSION);
 		return OPTIONS_DONE;
 	}
 	if (!strcmp(flag->name, "--healthy"))
