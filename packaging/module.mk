@@ -23,3 +23,10 @@ wheel: all ## a Python wheel (manylinux_2_17) with the commands, what is preload
 	$(Q)$(old_make) LDFLAGS="$(OLD_LDFLAGS) -pie" $(OLD_COMMANDS)
 	$(Q)$(old_make) LDFLAGS="$(OLD_LDFLAGS)" $(OLD_SOFTGPU)
 	$(Q)packaging/wheel.py $(BUILD) $(OLD_LIBRARIES) $(BUILD)/wheel
+
+##### A release #####
+
+.PHONY: release
+release: ## every product of the commit, an SBOM of each, checksums, changes: build/release; built twice and compared (20 minutes)
+	$(Q)mkdir -p $(BUILD)
+	$(Q)packaging/release.sh $(BUILD) $(CACHE) $(BUILD)/release

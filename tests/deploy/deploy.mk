@@ -21,9 +21,10 @@ test-apiserver: run-deploy_injection_map run-deploy_admission ## injection of ma
 
 test-kyverno: run-deploy_injection_kyverno run-deploy_golden ## the same by Kyverno's MutatingPolicy and ClusterPolicy
 
+# As `helm package` does, but with the same bytes each time.
 chart: ## the chart as an archive, for `helm push` into an OCI registry: build/charts
-	$(Q)$(DEPLOY)/tools.sh helm
-	$(Q)$(CACHE)/go-bin/helm package deploy/helm/vcuda --destination $(BUILD)/charts
+	$(Q)mkdir -p $(BUILD)/charts
+	$(Q)packaging/archives.py chart $(BUILD)/charts
 
 policies: all ## deploy/kyverno/, the chart's README and its list of libraries, from the chart
 	$(Q)$(DEPLOY)/tools.sh yaml helm
