@@ -62,8 +62,9 @@ struct agent_tenant {
 /* What the configuration gives to a tenant, by its name (`tenants.NAME.…`). */
 struct agent_limits {
 	char name[64];	    /* "*": of those that are not named */
+	uint64_t bytes;	    /* of each device, for all its sessions; 0 = no limit */
+	uint32_t sessions;  /* at once; 0 = no limit but max_sessions */
 	uint32_t gpu_share; /* thousandths of each GPU's time; 0 = not measured, not limited */
-	uint32_t reserved;
 };
 #define AGENT_LIMITS 256
 #define AGENT_SHARE_WHOLE 1000u
@@ -128,6 +129,7 @@ struct agent_config {
 	uint32_t launch_timeout_ms; /* 0 = none */
 	uint32_t warm_libraries;    /* what a worker opens before its session (library.h) */
 	bool sandbox_off;	    /* sandbox.h */
+	bool sandbox_required;	    /* a worker that lacks a part serves nobody */
 	uint32_t log_level;	    /* enum log_level; set before worker_main */
 	uint32_t log_format;	    /* enum log_format; likewise */
 	bool pinned;		    /* worker_cpus counts; set before worker_main */

@@ -65,6 +65,16 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 	struct pool *pool = &front->pool;
 	struct ledger *ledger = &front->ledger;
 
+	if (front->config->sandbox_required && h->sandbox != SANDBOX_ALL) {
+		char text[SANDBOX_TEXT], why[192];
+
+		sandbox_text(text, h->sandbox);
+		snprintf(
+			why, sizeof(why), "sandbox: required, and a worker has only: %s", text);
+		note_sandbox(front, h->sandbox);
+		pool_fault(front, worker, why);
+		return;
+	}
 	if (worker->state != WORKER_STARTING || !devices_make_sense(h)) {
 		pool_fault(front, worker, "the worker's READY makes no sense");
 		return;

@@ -155,6 +155,10 @@ static void print_workers(FILE *out, const struct front *front)
 	for (uint32_t part = 1; part < SANDBOX_ALL; part <<= 1)
 		fprintf(out, "vcuda_agent_worker_sandbox{part=\"%s\"} %d\n",
 			sandbox_part_name(part), (front->pool.sandbox & part) != 0);
+	head(out, "vcuda_agent_worker_isolation", "gauge",
+		"1: what keeps workers in, as a word.");
+	fprintf(out, "vcuda_agent_worker_isolation{mode=\"%s\"} 1\n",
+		sandbox_mode(front->pool.sandbox));
 	one(out, "vcuda_agent_worker_faults_total", "counter",
 		"Datagrams of workers that made no sense.", c->peer_faults);
 }

@@ -58,11 +58,24 @@ static const struct agent_limits *limits_of(const struct agent_config *config, c
 	return found;
 }
 
-static uint32_t share_of(const struct agent_config *config, const char *name)
+/* 0 stands for no limit. */
+static uint64_t lower(uint64_t a, uint64_t b)
 {
-	const struct agent_limits *limits = limits_of(config, name);
+	return !b || (a && a < b) ? a : b;
+}
 
-	return limits ? limits->gpu_share : 0;
+/* The entry's limits: what the token file says (0 = nothing), and the configuration. */
+static void set_limits(const struct agent_config *config, struct tenant *tenant, uint64_t bytes,
+	uint32_t sessions)
+{
+	static const struct agent_limits none;
+	const struct agent_limits *limits = limits_of(config, tenant->name);
+
+	if (!limits)
+		limits = &none;
+	tenant->most = (uint32_t)lower(sessions, limits->sessions);
+	tenant->budget.limit = lower(bytes, limits->bytes);
+	tenant->timeshare.share = limits->gpu_share;
 }
 
 static bool admit(const struct front *front, const struct agent_tenant *wanted)
@@ -79,9 +92,7 @@ static bool admit(const struct front *front, const struct agent_tenant *wanted)
 		strcpy(tenant->name, wanted->name);
 	}
 	tenant->known = true;
-	tenant->most = wanted->sessions;
-	tenant->budget.limit = wanted->bytes;
-	tenant->timeshare.share = share_of(front->config, wanted->name);
+	set_limits(front->config, tenant, wanted->bytes, wanted->sessions);
 	return true;
 }
 
@@ -152,7 +163,7 @@ struct tenant *tenants_named(struct front *front, const char *name)
 		memset(tenant, 0, sizeof(*tenant));
 		tenant->timeshare = owed;
 		strcpy(tenant->name, name);
-		tenant->timeshare.share = share_of(front->config, name);
+		set_limits(front->config, tenant, 0, 0);
 	}
 	return tenant;
 }
@@ -180,8 +191,7 @@ uint32_t tenants_may(const struct front *front, const struct tenant *tenant, cha
 	uint32_t left = front->config->max_sessions - front->session_count;
 
 	if (tenant->most && tenant->sessions >= tenant->most)
-		snprintf(text, 192,
-			"%u sessions of '%s' are running, no more are allowed (token file)",
+		snprintf(text, 192, "%u sessions of '%s' are running, no more are allowed",
 			tenant->sessions, tenant->name);
 	else if (!tenant->most && are_others(front) && tenant->sessions >= left)
 		snprintf(text, 192,

@@ -57,6 +57,13 @@ const char *sandbox_text(char out[SANDBOX_TEXT], uint32_t parts)
 	return out;
 }
 
+const char *sandbox_mode(uint32_t parts)
+{
+	static const char *const modes[] = {"none", "landlock", "seccomp", "landlock+seccomp"};
+
+	return modes[!!(parts & SANDBOX_FILES) + 2 * !!(parts & SANDBOX_CALLS)];
+}
+
 void sandbox_hide(void)
 {
 	if (SANDBOX_SANITIZER)

@@ -45,6 +45,9 @@ enum sandbox_part {
 const char *sandbox_part_name(uint32_t part);
 const char *sandbox_text(char out[SANDBOX_TEXT], uint32_t parts);
 
+/* Of files and calls, which of them hold: "landlock+seccomp", "landlock", "seccomp", "none". */
+const char *sandbox_mode(uint32_t parts);
+
 /* Any process of the agent: others of its user cannot read or trace it. */
 void sandbox_hide(void);
 

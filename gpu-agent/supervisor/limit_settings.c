@@ -43,7 +43,7 @@ static struct agent_limits *entry_of(
 }
 
 /* "0.25" in thousandths, 1 to 1000; -EINVAL on anything else. */
-static int parse_share(const char *value, uint32_t *thousandths)
+static int set_share(struct agent_limits *limits, const char *value)
 {
 	uint64_t whole, part = 0;
 	const char *at;
@@ -59,24 +59,66 @@ static int parse_share(const char *value, uint32_t *thousandths)
 	whole = whole * AGENT_SHARE_WHOLE + part;
 	if (*at || !whole || whole > AGENT_SHARE_WHOLE)
 		return -EINVAL;
-	*thousandths = (uint32_t)whole;
+	limits->gpu_share = (uint32_t)whole;
 	return 0;
+}
+
+static int set_bytes(struct agent_limits *limits, const char *value)
+{
+	uint64_t bytes;
+
+	if (parse_bytes(value, &bytes) || bytes > AGENT_BYTES_MAX)
+		return -EINVAL;
+	limits->bytes = bytes;
+	return 0;
+}
+
+static int set_sessions(struct agent_limits *limits, const char *value)
+{
+	const char *end;
+	uint64_t n;
+
+	if (parse_number(value, &n, &end) || *end || n > AGENT_SESSIONS_MAX)
+		return -EINVAL;
+	limits->sessions = (uint32_t)n;
+	return 0;
+}
+
+static const struct limit_key {
+	const char *key;
+	int (*set)(struct agent_limits *limits, const char *value);
+	const char *takes;
+} keys[] = {
+	{"device_bytes", set_bytes, "bytes like 8GiB (0 = no limit)"},
+	{"sessions", set_sessions, "a number from 0 to 4096 (0 = no limit)"},
+	{"gpu_share", set_share, "a part of a GPU's time from 0.001 to 1"},
+};
+
+static const struct limit_key *find_key(const char *key)
+{
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(keys[i].key, key))
+			return &keys[i];
+	return NULL;
 }
 
 int limit_settings_set(
 	struct agent_config *config, const char *key, const char *value, struct error *error)
 {
 	const char *name = key + sizeof(prefix) - 1, *dot = strrchr(name, '.');
+	const struct limit_key *known = dot ? find_key(dot + 1) : NULL;
 	struct agent_limits *limits;
 
-	if (!dot || strcmp(dot, ".gpu_share"))
-		return error_set(error, 0, "unknown key '%.80s': a tenant has gpu_share", key);
+	if (!known)
+		return error_set(error, 0,
+			"unknown key '%.80s': a tenant has device_bytes, sessions and "
+			"gpu_share",
+			key);
 	limits = entry_of(config, name, (size_t)(dot - name), error);
 	if (!limits)
 		return -EINVAL;
-	if (parse_share(value, &limits->gpu_share))
-		return error_set(error, 0,
-			"%.80s: '%.20s' is not a part of a GPU's time from 0.001 to 1", key,
-			value);
+	if (known->set(limits, value))
+		return error_set(
+			error, 0, "%.80s: '%.20s' is not %s", key, value, known->takes);
 	return 0;
 }

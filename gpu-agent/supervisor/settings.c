@@ -160,7 +160,10 @@ static int set_token(struct agent_config *config, const char *value)
 static int set_sandbox(struct agent_config *config, const char *value)
 {
 	config->sandbox_off = !strcmp(value, "off");
-	return config->sandbox_off || !strcmp(value, "on") ? 0 : -EINVAL;
+	config->sandbox_required = !strcmp(value, "required");
+	return config->sandbox_off || config->sandbox_required || !strcmp(value, "on")
+		       ? 0
+		       : -EINVAL;
 }
 
 static int set_account_tenant(struct agent_config *config, const char *value)
@@ -245,7 +248,7 @@ static const struct setting settings[] = {
 	{"worker_cpus", SPECIAL, 0, 0, 0, set_cpus, "all or a list like [0, 2-5]"},
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,
 		"milliseconds, 0-86400000 (0 = none)"},
-	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on or off"},
+	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on, required or off"},
 	{"log", SPECIAL, 0, 0, 0, set_log, "error, warn, info or debug"},
 	{"log_format", SPECIAL, 0, 0, 0, set_log_format, "text or json"},
 	{"ready_file", PATH(ready_file)},

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <thread>
 #include <time.h>
 #include <unistd.h>
@@ -595,6 +597,65 @@ static int limit(size_t bytes)
 	return 0;
 }
 
+/* What all processes that share FILE hold together; only ever less than they really do. */
+struct held {
+	std::atomic<uint64_t> now, most, refused;
+};
+
+/* Blocks of any size come and go, OPERATIONS times in each of four threads. */
+static int churn(const char *path, size_t operations)
+{
+	int fd = open(path, O_RDWR);
+	void *at = mmap(NULL, sizeof(held), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	held *all = (held *)at;
+	std::vector<std::thread> threads;
+
+	assert(at != MAP_FAILED);
+	MUST(cudaFree(0));
+	for (unsigned t = 0; t < 4; t++)
+		threads.emplace_back([=] {
+			std::vector<std::pair<void *, size_t>> blocks;
+			unsigned seed = t + 4 * (unsigned)getpid();
+
+			for (size_t i = 0; i < operations; i++) {
+				size_t bytes = (size_t)1 << (8 + rand_r(&seed) % 17);
+				uint64_t now, most = all->most;
+				cudaError_t error;
+				void *block;
+
+				bytes += (size_t)rand_r(&seed) % bytes;
+				if (!blocks.empty() && (rand_r(&seed) % 5 < 2 || blocks.size() > 200)) {
+					size_t which = (size_t)rand_r(&seed) % blocks.size();
+
+					all->now -= blocks[which].second;
+					MUST(cudaFree(blocks[which].first));
+					blocks[which] = blocks.back();
+					blocks.pop_back();
+					continue;
+				}
+				error = cudaMalloc(&block, bytes);
+				if (error == cudaErrorMemoryAllocation) {
+					all->refused++;
+					cudaGetLastError();
+					continue;
+				}
+				MUST(error);
+				blocks.emplace_back(block, bytes);
+				now = all->now += bytes;
+				while (now > most && !all->most.compare_exchange_weak(most, now))
+					;
+			}
+			for (auto &block : blocks) {
+				all->now -= block.second;
+				MUST(cudaFree(block.first));
+			}
+		});
+	for (auto &thread : threads)
+		thread.join();
+	say("done");
+	return 0;
+}
+
 static int pinned(size_t bytes)
 {
 	cudaError_t error;
@@ -663,6 +724,8 @@ int main(int argc, char **argv)
 		return fault(argv[2]);
 	if (!strcmp(what, "limit"))
 		return limit(number);
+	if (!strcmp(what, "churn") && argc > 3)
+		return churn(argv[2], strtoull(argv[3], NULL, 0));
 	if (!strcmp(what, "take-all"))
 		return take_all();
 	if (!strcmp(what, "pinned"))

@@ -2,6 +2,7 @@
 """Limits of a pod: device memory summed over its processes, and how many GPUs they see."""
 import os
 import re
+import struct
 import subprocess
 
 from stack import (BIN, BUILD, MIB, NOT_PERMITTED, OUT_OF_MEMORY, Agent, App, Sidecar, environment,
@@ -105,6 +106,51 @@ def test_a_tenants_budget_holds_for_programs_that_say_no_limit():
         large.line("^holding", 20)
         assert {s["tenant"] for s in agent.sessions()} == {"team-a", "team-b"}, agent.sessions()
         end(app, holder, large)
+        agent.stop()
+
+
+def test_no_byte_over_a_tenants_budget_whatever_its_processes_do():
+    """Four processes of four threads each allocate and free blocks of any size. CHURN: how often
+    each thread does; the long tier is CHURN=62500, a million operations."""
+    operations = os.environ.get("CHURN", "1250")
+    with folder() as path:
+        files = {name: os.path.join(path, name) for name in ("tokens", "a", "held")}
+        for name, bytes_ in (("tokens", b"token-a team-a\n"), ("a", b"token-a"), ("held", bytes(24))):
+            with open(files[name], "wb") as file:
+                file.write(bytes_)
+        agent = Agent(path, "--token-file", files["tokens"], "--set",
+                      "tenants.team-a.device_bytes=256Mi")
+        sockets = [Sidecar(os.path.join(path, str(n)), agent, "--token-file", files["a"]).socket
+                   for n in range(2)]
+        apps = [App("churn", files["held"], operations, socket=sockets[n % 2]) for n in range(4)]
+        for app in apps:
+            app.right(55)
+        with open(files["held"], "rb") as file:
+            left, most, refused = struct.unpack("3Q", file.read())
+        assert left == 0 and LIMIT // 2 < most <= LIMIT and refused, (left, most, refused)
+        wait_for(lambda: agent.gpu()["memory_leased_bytes"] == 0, 10, "all of it came back")
+        assert "vcuda_agent_ledger_bugs_total 0\n" in agent.http("/metrics")
+        agent.stop()
+
+
+def test_a_tenants_limits_by_its_name_are_the_lower_ones():
+    with folder() as path:
+        tokens = os.path.join(path, "tokens")
+        with open(tokens, "w") as file:
+            file.write("token-a team-a 512Mi 1\ntoken-b team-b\n")
+        agent = Agent(path, "--token-file", tokens, "--set", "tenants.team-a.device_bytes=256Mi",
+                      "--set", "tenants.team-a.sessions=5", "--set", "tenants.*.device_bytes=128Mi")
+        for name, bytes_ in (("a", LIMIT), ("b", LIMIT // 2)):
+            with open(os.path.join(path, name), "w") as file:
+                file.write(f"token-{name}")
+            side = Sidecar(os.path.join(path, "s" + name), agent, "--token-file",
+                           os.path.join(path, name))
+            app = App("limit", STEP, socket=side.socket)
+            assert sees(app)[1] == bytes_, name
+            if name == "a":
+                second = App("sum", 1, 64, socket=side.socket)
+                assert second.wait() != 0 and str(NOT_PERMITTED) in second.text(), second.text()
+            end(app)
         agent.stop()
 
 

@@ -115,6 +115,7 @@ def confined(*flags, user=None):
         metrics = p.agent.http("/metrics")
         for part in ("hidden", "capabilities", "landlock", "seccomp"):
             assert f'vcuda_agent_worker_sandbox{{part="{part}"}} 1\n' in metrics, metrics
+        assert 'vcuda_agent_worker_isolation{mode="landlock+seccomp"} 1\n' in metrics, metrics
         assert "sandbox.off" not in p.agent.log()
         p.end()
 
@@ -128,7 +129,7 @@ def test_nor_where_the_agent_is_an_ordinary_user():
         raise Skip("started as an ordinary user")
     if not reachable(BIN):
         raise Skip(f"other users cannot reach {BIN}")
-    confined(user=NOBODY)
+    confined("--sandbox", "required", user=NOBODY)
 
 
 def test_switched_off_it_is_said_aloud_and_all_is_open():

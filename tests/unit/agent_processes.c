@@ -575,6 +575,22 @@ static void failing_driver_says_why_once(void **state)
 	agent_stop(&agent);
 }
 
+/* The toy has no sandbox at all. */
+static void a_worker_without_the_sandbox_that_is_required_serves_nobody(void **state)
+{
+	struct client c;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", (const char *[]){"--sandbox", "required", NULL});
+	assert_false(agent.ready);
+	assert_non_null(strstr(agent.text, "sandbox: required, and a worker has only: "));
+	assert_false(client_open(&agent, &c, NULL, NULL));
+	assert_int_equal(c.welcome.status, 802);
+	assert_non_null(strstr(c.welcome.text, "sandbox: required"));
+	assert_int_equal(http_metric(&agent, "vcuda_agent_worker_isolation{mode=\"none\"}"), 1);
+	agent_stop(&agent);
+}
+
 static void crash_at_the_start_is_told(void **state)
 {
 	(void)state;
@@ -653,6 +669,7 @@ int main(void)
 		cmocka_unit_test(drain_has_an_end),
 		cmocka_unit_test(liveness_is_asked_where_strangers_cannot),
 		cmocka_unit_test(failing_driver_says_why_once),
+		cmocka_unit_test(a_worker_without_the_sandbox_that_is_required_serves_nobody),
 		cmocka_unit_test(crash_at_the_start_is_told),
 		cmocka_unit_test(clients_wait_for_a_slow_start),
 		cmocka_unit_test(a_wrong_start_is_one_clear_line),
