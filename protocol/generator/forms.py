@@ -8,7 +8,7 @@ room's own that its forms.h declares.  An argument is an expression of parameter
 from . import text
 from .api import abis
 from .library import is_made, items_of
-from .targets import Conversion, checked, direct, unused
+from .targets import Conversion, checked, direct, entering, unused
 
 ROOMS = {"cuda": "driver", "cudart": "runtime"}
 
@@ -55,9 +55,9 @@ def driver_form(api, entry):
     out = "".join(c.asserts) + head_of(entry)
     if not c.steps and not outs:
         return out + unused(entry, args) + text.wrap(
-            f"\treturn RUNTIME_DRIVER({name}(", c.args, "));") + "\n}\n"
+            f"\treturn {entering(entry)}({name}(", c.args, "));") + "\n}\n"
     out += "".join(f"\t{line}\n" for line in c.locals)
-    steps = c.steps or ["runtime_enter()"]
+    steps = c.steps or ["runtime_init()" if entry.has("no_context") else "runtime_enter()"]
     out += f"\tcudaError_t error = {steps[0]};\n\n" + unused(entry, args)
     out += "".join(f"\tif (!error)\n\t\terror = {step};\n" for step in steps[1:])
     if outs:

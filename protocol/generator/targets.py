@@ -37,7 +37,12 @@ def direct(api, entry):
     c = Conversion(entry, other, args)
     if c.steps or any(p.mark == "out" for p in entry.params):
         return None
-    return c.asserts, "RUNTIME_DRIVER", [f"{name}({', '.join(c.args)})"]
+    return c.asserts, entering(entry), [f"{name}({', '.join(c.args)})"]
+
+
+def entering(entry):
+    """The macro by which a function of the runtime calls the driver's."""
+    return "RUNTIME_ANYWHERE" if entry.has("no_context") else "RUNTIME_DRIVER"
 
 
 def call(api, entry, passed):

@@ -30,8 +30,9 @@
 #include "shim/engine/lock.h"
 
 #define CONTEXT_FLAGS (unsigned)CU_CTX_FLAGS_MASK
-#define CONTEXT_API_VERSION                                                                    \
-	3020 /* what NVIDIA's driver answers for contexts of cuCtxCreate_v2 */
+/* What NVIDIA's driver answers for contexts of cuCtxCreate_v2 and of the one before. */
+#define CONTEXT_API_VERSION 3020
+#define CONTEXT_API_FIRST 3010
 
 /* At most one of the ways in which a thread waits. */
 static bool flags_valid(unsigned flags)
@@ -97,6 +98,40 @@ static CUcontext context_handle(const struct context *context)
 
 /* ---- primary contexts ---- */
 
+struct others {
+	int device;
+	bool any;
+	bool first; /* and one of the first cuCtxCreate's */
+};
+
+static void others_look(void *object, void *argument)
+{
+	const struct context *context = object;
+	struct others *others = argument;
+
+	if (context->device != others->device || context != context->home || context->primary)
+		return;
+	others->any = true;
+	others->first |= context->first;
+}
+
+/* Whether the device has contexts of the program's own. */
+static bool context_others(int device)
+{
+	struct others others = {.device = device};
+
+	handle_each(KIND_CUcontext, others_look, &others);
+	return others.any;
+}
+
+static bool contexts_first(int device)
+{
+	struct others others = {.device = device};
+
+	handle_each(KIND_CUcontext, others_look, &others);
+	return others.first;
+}
+
 CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
 	struct device *device = device_of(dev);
@@ -121,6 +156,8 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		if (!primary->handle)
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (!status && !atomic_load(&primary->live) && contexts_first(dev))
+		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status) {
 		atomic_fetch_add(&primary->retained, 1);
 		atomic_store(&primary->live, true);
@@ -128,29 +165,6 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	}
 	pthread_mutex_unlock(&contexts.lock);
 	return status;
-}
-
-struct others {
-	int device;
-	bool any;
-};
-
-static void others_look(void *object, void *argument)
-{
-	const struct context *context = object;
-	struct others *others = argument;
-
-	if (context->device == others->device && context == context->home && !context->primary)
-		others->any = true;
-}
-
-/* Whether the device has contexts of the program's own. */
-static bool context_others(int device)
-{
-	struct others others = {device, false};
-
-	handle_each(KIND_CUcontext, others_look, &others);
-	return others.any;
 }
 
 /* The worker's side of a reset: everything that the context holds is destroyed. */
@@ -369,10 +383,15 @@ CUresult context_create(CUcontext *pctx, unsigned flags, CUdevice dev)
 
 CUresult context_create_first(CUcontext *pctx, unsigned flags, CUdevice dev)
 {
+	CUresult status;
+
 	if (device_of(dev) && pctx && flags_valid(flags) &&
-		atomic_load(&devices.at[dev].primary.live))
+		(atomic_load(&devices.at[dev].primary.live) || context_others(dev)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return context_create(pctx, flags, dev);
+	status = context_create(pctx, flags, dev);
+	if (!status)
+		thread_self.current->first = true;
+	return status;
 }
 
 CUresult hand_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
@@ -602,6 +621,8 @@ CUresult hand_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context)
 		return ctx ? CUDA_ERROR_INVALID_CONTEXT : context_missing();
+	if (!atomic_load(&context->live))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ctxId = context->id;
 	return CUDA_SUCCESS;
 }
@@ -614,7 +635,7 @@ CUresult hand_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context || !atomic_load(&context->live))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*version = CONTEXT_API_VERSION;
+	*version = context->first ? CONTEXT_API_FIRST : CONTEXT_API_VERSION;
 	return CUDA_SUCCESS;
 }
 

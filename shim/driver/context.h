@@ -25,6 +25,7 @@ struct context {
 	struct context *home; /* whose modules it uses: itself, of a green one the primary */
 	uint64_t green;	      /* the app's CUgreenCtx; 0: it is not one */
 	bool primary;
+	bool first; /* of the first cuCtxCreate: nobody else has the device meanwhile */
 	int device;
 	unsigned flags;
 	_Atomic unsigned retained; /* primary: how often; created: 1 while it lives */

@@ -220,7 +220,7 @@ CUresult hand_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 	CUresult status = function_find(f, &function);
 
 	if (status)
-		return status;
+		return context_missing() ?: status;
 	/* Field by field: the attributes are large, and not used here. */
 	l.function = function;
 	l.grid[0] = gridDimX;
@@ -341,7 +341,16 @@ static CUresult launch_clusters(
 CUresult hand_cuOccupancyMaxActiveClusters(
 	int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
-	return launch_clusters(numClusters, func, config, false);
+	CUresult status;
+	bool lent;
+
+	if (!numClusters || !func || !config)
+		return CUDA_ERROR_INVALID_VALUE;
+	lent = stream_lend(config->hStream);
+	status = context_missing() ?: launch_clusters(numClusters, func, config, false);
+	if (lent)
+		stream_lent();
+	return status;
 }
 
 CUresult hand_cuOccupancyMaxPotentialClusterSize(

@@ -186,7 +186,7 @@ cudaError_t hand_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags
 
 cudaError_t hand_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-	cudaError_t error = runtime_enter();
+	cudaError_t error = runtime_init();
 
 	if (!ms)
 		return cudaErrorInvalidValue;
@@ -258,7 +258,7 @@ _Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "");
 cudaError_t hand_cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t memPool,
 		struct cudaMemLocation *location)
 {
-	cudaError_t error = runtime_enter();
+	cudaError_t error = runtime_init();
 
 	if (!flags || !location)
 		return cudaErrorInvalidValue;
@@ -276,8 +276,6 @@ cudaError_t hand_cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int pee
 
 	if (!error)
 		error = runtime_device(peerDevice, &peerDevice_found);
-	if (!canAccessPeer)
-		return cudaErrorInvalidValue;
 	if (error)
 		return error;
 	return runtime_status(cuDeviceCanAccessPeer(canAccessPeer, device_found,

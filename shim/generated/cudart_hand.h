@@ -281,6 +281,7 @@ cudaError_t hand_cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t 
 		const char *name);
 cudaError_t hand_cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library,
 		const char *name);
+cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib);
 cudaError_t hand_cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels,
 		cudaLibrary_t lib);
 cudaError_t hand_cudaKernelSetAttributeForDevice(cudaKernel_t kernel,

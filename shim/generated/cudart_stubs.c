@@ -202,7 +202,7 @@ STUB(cudaEventCreate, hand_cudaEventCreateWithFlags, (cudaEvent_t *event), (even
 	cudaEventDefault))
 STUB(cudaEventCreateWithFlags, hand_cudaEventCreateWithFlags, (cudaEvent_t *event,
 	unsigned int flags), (event, flags))
-STUB(cudaEventQuery, RUNTIME_DRIVER, (cudaEvent_t event), (cuEventQuery((CUevent)event)))
+STUB(cudaEventQuery, RUNTIME_ANYWHERE, (cudaEvent_t event), (cuEventQuery((CUevent)event)))
 STUB(cudaEventSynchronize, RUNTIME_DRIVER, (cudaEvent_t event),
 	(cuEventSynchronize((CUevent)event)))
 STUB(cudaEventDestroy, RUNTIME_DRIVER, (cudaEvent_t event),
@@ -343,34 +343,34 @@ STUB(cudaMemRangeGetAttribute, hand_cudaMemRangeGetAttribute, (void *data, size_
 STUB(cudaMemRangeGetAttributes, hand_cudaMemRangeGetAttributes, (void **data, size_t *dataSizes,
 	enum cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr,
 	size_t count), (data, dataSizes, attributes, numAttributes, devPtr, count))
-STUB(cudaMemPoolTrimTo, RUNTIME_DRIVER, (cudaMemPool_t memPool, size_t minBytesToKeep),
+STUB(cudaMemPoolTrimTo, RUNTIME_ANYWHERE, (cudaMemPool_t memPool, size_t minBytesToKeep),
 	(cuMemPoolTrimTo((CUmemoryPool)memPool, minBytesToKeep)))
-STUB(cudaMemPoolSetAttribute, RUNTIME_DRIVER, (cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
-	void *value), (cuMemPoolSetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr,
-	value)))
-STUB(cudaMemPoolGetAttribute, RUNTIME_DRIVER, (cudaMemPool_t memPool, enum cudaMemPoolAttr attr,
-	void *value), (cuMemPoolGetAttribute((CUmemoryPool)memPool, (CUmemPool_attribute)attr,
-	value)))
-STUB(cudaMemPoolSetAccess, RUNTIME_DRIVER, (cudaMemPool_t memPool,
+STUB(cudaMemPoolSetAttribute, RUNTIME_ANYWHERE, (cudaMemPool_t memPool,
+	enum cudaMemPoolAttr attr, void *value), (cuMemPoolSetAttribute((CUmemoryPool)memPool,
+	(CUmemPool_attribute)attr, value)))
+STUB(cudaMemPoolGetAttribute, RUNTIME_ANYWHERE, (cudaMemPool_t memPool,
+	enum cudaMemPoolAttr attr, void *value), (cuMemPoolGetAttribute((CUmemoryPool)memPool,
+	(CUmemPool_attribute)attr, value)))
+STUB(cudaMemPoolSetAccess, RUNTIME_ANYWHERE, (cudaMemPool_t memPool,
 	const struct cudaMemAccessDesc *descList, size_t count),
 	(cuMemPoolSetAccess((CUmemoryPool)memPool, (const CUmemAccessDesc *)descList, count)))
 STUB(cudaMemPoolGetAccess, hand_cudaMemPoolGetAccess, (enum cudaMemAccessFlags *flags,
 	cudaMemPool_t memPool, struct cudaMemLocation *location), (flags, memPool, location))
-STUB(cudaMemPoolCreate, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+STUB(cudaMemPoolCreate, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	const struct cudaMemPoolProps *poolProps), (cuMemPoolCreate((CUmemoryPool *)memPool,
 	(const CUmemPoolProps *)poolProps)))
-STUB(cudaMemPoolDestroy, RUNTIME_DRIVER, (cudaMemPool_t memPool),
+STUB(cudaMemPoolDestroy, RUNTIME_ANYWHERE, (cudaMemPool_t memPool),
 	(cuMemPoolDestroy((CUmemoryPool)memPool)))
 #if VCUDA_ABI == 13
-STUB(cudaMemGetDefaultMemPool, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+STUB(cudaMemGetDefaultMemPool, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	struct cudaMemLocation *location, enum cudaMemAllocationType type),
 	(cuMemGetDefaultMemPool((CUmemoryPool *)memPool, (CUmemLocation *)location,
 	(CUmemAllocationType)type)))
-STUB(cudaMemGetMemPool, RUNTIME_DRIVER, (cudaMemPool_t *memPool,
+STUB(cudaMemGetMemPool, RUNTIME_ANYWHERE, (cudaMemPool_t *memPool,
 	struct cudaMemLocation *location, enum cudaMemAllocationType type),
 	(cuMemGetMemPool((CUmemoryPool *)memPool, (CUmemLocation *)location,
 	(CUmemAllocationType)type)))
-STUB(cudaMemSetMemPool, RUNTIME_DRIVER, (struct cudaMemLocation *location,
+STUB(cudaMemSetMemPool, RUNTIME_ANYWHERE, (struct cudaMemLocation *location,
 	enum cudaMemAllocationType type, cudaMemPool_t memPool),
 	(cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type,
 	(CUmemoryPool)memPool)))
@@ -473,7 +473,7 @@ STUB(cudaGraphKernelNodeGetAttribute, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
 	cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out),
 	(cuGraphKernelNodeGetAttribute((CUgraphNode)hNode, (CUkernelNodeAttrID)attr,
 	(CUkernelNodeAttrValue *)value_out)))
-STUB(cudaGraphKernelNodeSetAttribute, RUNTIME_DRIVER, (cudaGraphNode_t hNode,
+STUB(cudaGraphKernelNodeSetAttribute, RUNTIME_ANYWHERE, (cudaGraphNode_t hNode,
 	cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value),
 	(cuGraphKernelNodeSetAttribute((CUgraphNode)hNode, (CUkernelNodeAttrID)attr,
 	(const CUkernelNodeAttrValue *)value)))
@@ -746,10 +746,10 @@ STUB(cudaGraphExecEventWaitNodeSetEvent, RUNTIME_DRIVER, (cudaGraphExec_t hGraph
 	(CUevent)event)))
 ANSWERS(cudaGraphExecExternalSemaphoresSignalNodeSetParams, cudaErrorInvalidResourceHandle)
 ANSWERS(cudaGraphExecExternalSemaphoresWaitNodeSetParams, cudaErrorInvalidResourceHandle)
-STUB(cudaGraphNodeSetEnabled, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+STUB(cudaGraphNodeSetEnabled, RUNTIME_ANYWHERE, (cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t hNode, unsigned int isEnabled),
 	(cuGraphNodeSetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)))
-STUB(cudaGraphNodeGetEnabled, RUNTIME_DRIVER, (cudaGraphExec_t hGraphExec,
+STUB(cudaGraphNodeGetEnabled, RUNTIME_ANYWHERE, (cudaGraphExec_t hGraphExec,
 	cudaGraphNode_t hNode, unsigned int *isEnabled),
 	(cuGraphNodeGetEnabled((CUgraphExec)hGraphExec, (CUgraphNode)hNode, isEnabled)))
 STUB(cudaGraphExecUpdate, hand_cudaGraphExecUpdate, (cudaGraphExec_t hGraphExec,
@@ -760,18 +760,18 @@ STUB(cudaGraphExecDestroy, RUNTIME_DRIVER, (cudaGraphExec_t graphExec),
 STUB(cudaGraphDestroy, RUNTIME_DRIVER, (cudaGraph_t graph), (cuGraphDestroy((CUgraph)graph)))
 STUB(cudaGraphDebugDotPrint, RUNTIME_DRIVER, (cudaGraph_t graph, const char *path,
 	unsigned int flags), (cuGraphDebugDotPrint((CUgraph)graph, path, flags)))
-STUB(cudaUserObjectCreate, RUNTIME_DRIVER, (cudaUserObject_t *object_out, void *ptr,
+STUB(cudaUserObjectCreate, RUNTIME_ANYWHERE, (cudaUserObject_t *object_out, void *ptr,
 	cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags),
 	(cuUserObjectCreate((CUuserObject *)object_out, ptr, (CUhostFn)destroy, initialRefcount,
 	flags)))
-STUB(cudaUserObjectRetain, RUNTIME_DRIVER, (cudaUserObject_t object, unsigned int count),
+STUB(cudaUserObjectRetain, RUNTIME_ANYWHERE, (cudaUserObject_t object, unsigned int count),
 	(cuUserObjectRetain((CUuserObject)object, count)))
-STUB(cudaUserObjectRelease, RUNTIME_DRIVER, (cudaUserObject_t object, unsigned int count),
+STUB(cudaUserObjectRelease, RUNTIME_ANYWHERE, (cudaUserObject_t object, unsigned int count),
 	(cuUserObjectRelease((CUuserObject)object, count)))
-STUB(cudaGraphRetainUserObject, RUNTIME_DRIVER, (cudaGraph_t graph, cudaUserObject_t object,
+STUB(cudaGraphRetainUserObject, RUNTIME_ANYWHERE, (cudaGraph_t graph, cudaUserObject_t object,
 	unsigned int count, unsigned int flags), (cuGraphRetainUserObject((CUgraph)graph,
 	(CUuserObject)object, count, flags)))
-STUB(cudaGraphReleaseUserObject, RUNTIME_DRIVER, (cudaGraph_t graph, cudaUserObject_t object,
+STUB(cudaGraphReleaseUserObject, RUNTIME_ANYWHERE, (cudaGraph_t graph, cudaUserObject_t object,
 	unsigned int count), (cuGraphReleaseUserObject((CUgraph)graph, (CUuserObject)object,
 	count)))
 #if VCUDA_ABI == 12
@@ -827,8 +827,8 @@ STUB(cudaLibraryGetManaged, hand_cudaLibraryGetManaged, (void **dptr, size_t *by
 	cudaLibrary_t library, const char *name), (dptr, bytes, library, name))
 STUB(cudaLibraryGetUnifiedFunction, RUNTIME_DRIVER, (void **fptr, cudaLibrary_t library,
 	const char *symbol), (cuLibraryGetUnifiedFunction(fptr, (CUlibrary)library, symbol)))
-STUB(cudaLibraryGetKernelCount, RUNTIME_DRIVER, (unsigned int *count, cudaLibrary_t lib),
-	(cuLibraryGetKernelCount(count, (CUlibrary)lib)))
+STUB(cudaLibraryGetKernelCount, hand_cudaLibraryGetKernelCount, (unsigned int *count,
+	cudaLibrary_t lib), (count, lib))
 STUB(cudaLibraryEnumerateKernels, hand_cudaLibraryEnumerateKernels, (cudaKernel_t *kernels,
 	unsigned int numKernels, cudaLibrary_t lib), (kernels, numKernels, lib))
 STUB(cudaKernelSetAttributeForDevice, hand_cudaKernelSetAttributeForDevice,

@@ -240,7 +240,7 @@ cudaError_t hand_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cud
 	unsigned int *flags, cudaArray_t array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR driver;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = array ? runtime_enter() : runtime_init();
 
 	if (error)
 		return error;

@@ -36,7 +36,7 @@ cudaError_t hand_cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGr
 	cudaGraphExecUpdateResultInfo *resultInfo)
 {
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
-	cudaError_t error = runtime_enter();
+	cudaError_t error = hGraphExec ? runtime_enter() : runtime_init();
 
 	if (!resultInfo)
 		return cudaErrorInvalidValue;

@@ -105,7 +105,7 @@ cudaError_t hand_cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
 	enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy;
-	cudaError_t error = copy_row(&copy, dst, src, count, kind);
+	cudaError_t error = runtime_enter() ?: copy_row(&copy, dst, src, count, kind);
 
 	return copy_set_exec(hGraphExec, node, &copy, error);
 }

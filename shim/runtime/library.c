@@ -32,13 +32,16 @@ cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library)
 cudaError_t hand_cudaLibraryGetKernel(
 	cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)
 {
-	cudaError_t error = runtime_enter();
+	cudaError_t error;
+	bool borrowed;
 
 	if (!pKernel)
-		return cudaErrorInvalidValue;
+		return runtime_init() ?: cudaErrorInvalidValue;
+	error = runtime_borrow(&borrowed);
 	if (!error)
 		error = runtime_status(
 			cuLibraryGetKernel((CUkernel *)pKernel, (CUlibrary)library, name));
+	runtime_return(borrowed);
 	if (!error && !register_handle(*pKernel, SYMBOL_HANDLE))
 		error = cudaErrorMemoryAllocation;
 	return error;
@@ -72,17 +75,33 @@ cudaError_t hand_cudaLibraryGetManaged(
 	return error;
 }
 
+cudaError_t hand_cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
+{
+	bool borrowed;
+	cudaError_t error = runtime_borrow(&borrowed);
+
+	if (!error)
+		error = runtime_status(cuLibraryGetKernelCount(count, (CUlibrary)lib));
+	runtime_return(borrowed);
+	return error;
+}
+
 cudaError_t hand_cudaLibraryEnumerateKernels(
 	cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib)
 {
 	unsigned count;
-	cudaError_t error = kernels ? runtime_enter() : cudaErrorInvalidValue;
+	cudaError_t error;
+	bool borrowed;
 
+	if (!kernels)
+		return cudaErrorInvalidValue;
+	error = runtime_borrow(&borrowed);
 	if (!error)
 		error = runtime_status(cuLibraryGetKernelCount(&count, (CUlibrary)lib));
 	if (!error)
 		error = runtime_status(cuLibraryEnumerateKernels(
 			(CUkernel *)kernels, numKernels, (CUlibrary)lib));
+	runtime_return(borrowed);
 	for (unsigned i = 0; !error && i < numKernels && i < count; i++) {
 		if (!register_handle(kernels[i], SYMBOL_HANDLE))
 			error = cudaErrorMemoryAllocation;

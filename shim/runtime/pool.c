@@ -47,5 +47,10 @@ cudaError_t hand_cudaMallocFromPoolAsync(
 
 cudaError_t hand_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
-	return RUNTIME_DRIVER(cuMemFreeAsync((CUdeviceptr)devPtr, (CUstream)hStream));
+	/* A stream of the program's own has its context. */
+	cudaError_t error = (uintptr_t)hStream > (uintptr_t)CU_STREAM_PER_THREAD
+				    ? runtime_init()
+				    : runtime_enter();
+
+	return error ?: runtime_status(cuMemFreeAsync((CUdeviceptr)devPtr, (CUstream)hStream));
 }

@@ -303,11 +303,35 @@ cudaError_t runtime_enter_slow(void)
 		return runtime_bind(ordinal);
 	if (cuCtxGetApiVersion(current, &version))
 		return cudaErrorDeviceUninitialized;
+	thread->device = ordinal;
+	/* Of cuCtxCreate as it was before CUDA 3.2. */
+	if (version < 3020)
+		return cudaErrorIncompatibleDriverContext;
 	thread->bound = current;
 	thread->generation = generation;
-	thread->device = ordinal;
 	thread->primary = false;
 	return cudaSuccess;
+}
+
+cudaError_t runtime_borrow(bool *borrowed)
+{
+	CUcontext current = NULL;
+	cudaError_t error = runtime_init();
+
+	*borrowed = false;
+	if (!error)
+		error = runtime_status(cuCtxGetCurrent(&current));
+	if (error || current)
+		return error ? error : runtime_enter();
+	error = runtime_enter_slow();
+	*borrowed = !error;
+	return error;
+}
+
+void runtime_return(bool borrowed)
+{
+	if (borrowed)
+		(void)cuCtxSetCurrent(NULL);
 }
 
 cudaError_t runtime_current_device(int *ordinal, CUdevice *device)
@@ -321,7 +345,8 @@ cudaError_t runtime_current_device(int *ordinal, CUdevice *device)
 	error = runtime_status(cuCtxGetCurrent(&current));
 	if (!error && current && current != thread->bound)
 		error = runtime_enter_slow();
-	if (error)
+	/* The device is known all the same. */
+	if (error && error != cudaErrorIncompatibleDriverContext)
 		return error;
 	*ordinal = current ? thread->device : thread->chosen;
 	return device ? runtime_device(*ordinal, device) : cudaSuccess;

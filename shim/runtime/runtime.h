@@ -114,9 +114,17 @@ static inline cudaError_t runtime_enter(void)
 	return runtime_enter_slow();
 }
 
+/* The same for a function after which the thread has no current context natively if it had
+ * none: runtime_return() gives it back. */
+cudaError_t runtime_borrow(bool *borrowed);
+void runtime_return(bool borrowed);
+
 /* A function that the driver has too: CALL is the driver's, and is not made where entering
  * failed. */
 #define RUNTIME_DRIVER(CALL) (runtime_enter() ?: runtime_status(CALL))
+/* The same, where what CALL names says all that it needs to know: it makes no context current.
+ */
+#define RUNTIME_ANYWHERE(CALL) (runtime_init() ?: runtime_status(CALL))
 
 /* The driver's device for an ordinal; cudaErrorInvalidDevice where there is none. Calls cuInit.
  */

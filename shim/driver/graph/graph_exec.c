@@ -80,7 +80,7 @@ CUresult hand_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGr
 
 	if (!instantiateParams || instantiateParams->flags & ~GRAPH_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	status = capture_unsafe();
+	status = context_missing() ?: capture_unsafe();
 	if (status)
 		return status;
 	if (!phGraphExec || !graph || graph->body)

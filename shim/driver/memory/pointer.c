@@ -121,8 +121,11 @@ static CUresult pointer_attribute(
 		*(void **)data = p->host || p->managed ? (void *)(uintptr_t)ptr : NULL;
 		return p->host || p->managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)data = p->managed; return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(bool *)data = p->device && !p->managed && !p->range.async &&
+				!p->range.global && !p->range.reserved;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		*(bool *)data = false;
 		return CUDA_SUCCESS;

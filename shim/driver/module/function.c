@@ -70,6 +70,8 @@ CUresult function_cache_config(struct function *function, CUfunc_cache config)
 	struct shim_call call;
 	struct wire_cuFuncSetCacheConfig *body;
 
+	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
 	body = shim_begin(&call, OP_cuFuncSetCacheConfig, sizeof(*body));
 	body->hfunc = function->handle;
 	body->config = (uint32_t)config;
