@@ -84,6 +84,7 @@ struct handoff {
 	uint64_t copies_out_bytes;
 	uint64_t errors; /* refused frames and sticky errors */
 	struct latency latency[LATENCY_CLASSES];
+	char last_error[64]; /* of the driver's, and in which call; "": none yet */
 	char text[192];
 	char pod[128];	    /* SESSION: for the worker's log */
 	char release[32];   /* READY: the driver's own version, "580.95.05"; "" = not known */

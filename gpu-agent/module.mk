@@ -15,6 +15,9 @@ AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lcrypto -ldl
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
 $(OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
 
+# Its bytes come by .incbin, which the compiler's list of dependencies does not know.
+$(OBJ)/gpu-agent/front/page.o: $(wildcard gpu-agent/front/page/*)
+
 all: $(BIN)/gpu-agent
 
 $(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c transport/tls/*.c))

@@ -66,6 +66,7 @@ static struct session *restore_session(struct front *front, const struct journal
 	session->uid = j->uid;
 	memcpy(session->program, j->program, sizeof(session->program));
 	memcpy(session->pod, j->pod, sizeof(session->pod));
+	session_subject(session);
 	session->peer = j->peer;
 	session->started = (time_t)j->started;
 	session->begun = j->begun;

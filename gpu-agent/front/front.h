@@ -26,6 +26,7 @@
 #include "gpu-agent/front/timeshare.h"
 
 #define FRONT_MS 1000000ull
+#define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
 
 struct http;
 struct journal;

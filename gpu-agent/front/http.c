@@ -19,6 +19,7 @@
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/http.h"
+#include "gpu-agent/front/page.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/status.h"
 #include "transport/tcp.h"
@@ -51,10 +52,37 @@ struct page {
 };
 
 static const struct page pages[] = {
-	{"/", "text/html; charset=utf-8", status_page},
+	{"/v1/agent", "application/json", status_agent},
 	{"/v1/gpus", "application/json", status_gpus},
 	{"/v1/sessions", "application/json", status_sessions},
 };
+
+/* The page's script asks this agent and nobody else, whatever a client has for a name. */
+static void add_headers(struct MHD_Response *response, const char *type)
+{
+	MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+		"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+}
+
+static enum MHD_Result answer_file(
+	struct MHD_Connection *connection, const struct page_file *file)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		file->size, (void *)(uintptr_t)file->bytes, MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	add_headers(response, file->type);
+	result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+	MHD_destroy_response(response);
+	return result;
+}
 
 /* Answers with text, which is freed (also where it is NULL: out of memory). */
 static enum MHD_Result answer(
@@ -70,11 +98,7 @@ static enum MHD_Result answer(
 		free(text);
 		return MHD_NO;
 	}
-	MHD_add_response_header(response, "Content-Type", type);
-	MHD_add_response_header(response, "Cache-Control", "no-store");
-	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(response, "Content-Security-Policy",
-		"default-src 'none'; style-src 'unsafe-inline'");
+	add_headers(response, type);
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, "Allow", "GET, HEAD");
 	result = MHD_queue_response(connection, status, response);
@@ -99,6 +123,7 @@ static enum MHD_Result respond(struct front *front, struct MHD_Connection *conne
 	const char *url, const char *method)
 {
 	static const char plain[] = "text/plain; charset=utf-8";
+	struct page_file file;
 
 	if (strcmp(method, "GET") && strcmp(method, "HEAD"))
 		return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, plain,
@@ -117,12 +142,14 @@ static enum MHD_Result respond(struct front *front, struct MHD_Connection *conne
 	}
 	if (!strcmp(url, "/metrics"))
 		return metrics(front, connection);
+	if (page_find(url, &file))
+		return answer_file(connection, &file);
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
 		if (!strcmp(url, pages[i].path))
 			return answer(
 				connection, MHD_HTTP_OK, pages[i].type, pages[i].text(front));
 	return answer(connection, MHD_HTTP_NOT_FOUND, plain,
-		strdup("no such page; there are / /healthz /readyz /metrics /v1/gpus "
+		strdup("no such page; there are / /healthz /readyz /metrics /v1/agent /v1/gpus "
 		       "/v1/sessions\n"));
 }
 

@@ -20,8 +20,7 @@
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
-#define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
-#define METRICS_PODS 256		  /* whose figures are told */
+#define METRICS_PODS 256 /* whose figures are told */
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {

@@ -74,6 +74,12 @@ static void set_free(struct front *front, struct session *session)
 	front->session_count--;
 }
 
+void session_subject(struct session *session)
+{
+	log_session(&session->subject, session->id);
+	snprintf(session->subject.pod, sizeof(session->subject.pod), "%s", session->pod);
+}
+
 /* The client went away, or was too slow, before the worker had anything from it. */
 static void give_up(struct front *front, struct session *session, const char *why)
 {
@@ -181,8 +187,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	front_clean(session->program, sizeof(session->program), hello->program,
 		sizeof(hello->program));
 	front_clean(session->pod, sizeof(session->pod), hello->pod, sizeof(hello->pod));
-	log_session(&session->subject, session->id);
-	snprintf(session->subject.pod, sizeof(session->subject.pod), "%s", session->pod);
+	session_subject(session);
 	session->peer = *from->peer;
 	session->transport = from->transport;
 	session->tenant = from->tenant;
@@ -465,6 +470,8 @@ void session_stats(struct front *front, struct session *session, const struct ha
 	count_up(&seen->copies_in_bytes, h->copies_in_bytes, &total->copies_in_bytes);
 	count_up(&seen->copies_out_bytes, h->copies_out_bytes, &total->copies_out_bytes);
 	count_up(&seen->errors, h->errors, &total->errors);
+	front_clean(session->last_error, sizeof(session->last_error), h->last_error,
+		sizeof(h->last_error));
 	latencies_take(&front->counters.latencies, session->subject.session, session->latency,
 		h->latency);
 	for (uint32_t i = 0; i < h->device_count && i < quota_gpu_count(front, session); i++)

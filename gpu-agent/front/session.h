@@ -70,6 +70,7 @@ struct session {
 	struct session_stats stats;
 	struct latency latency[LATENCY_CLASSES]; /* as its worker said last */
 	struct timeshare_session timeshare;
+	char last_error[64];
 };
 
 int session_open_table(struct front *front, struct error *error);
@@ -89,6 +90,8 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 /* Whether session_begin would refuse. */
 uint32_t session_may(const struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
+/* For the log: who it is, once id and pod are known. */
+void session_subject(struct session *session);
 /* The longest-waiting session, or NULL. */
 struct session *session_next_waiting(struct front *front);
 /* Gives a READY worker to a waiting session. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent's state for programs (JSON) and for people (one HTML page, no scripts).  The fields
- * are documented in docs/AGENT.md.
+ * The agent's state as JSON, for programs and for the page.  docs/AGENT.md has the fields.
  */
 #include <cjson/cJSON.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wait.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/quota.h"
@@ -59,6 +58,26 @@ uint64_t status_used(const struct front *front, uint32_t device)
 	return used;
 }
 
+/* What NVML said; what is not known, or is old, is left out. */
+static void add_meters(cJSON *object, const struct front *front, uint32_t gpu)
+{
+	const struct control_gpu *meter = &front->meters[gpu];
+
+	if (!front->metered_at[gpu] || wait_now() - front->metered_at[gpu] > METER_STALE_NS)
+		return;
+	if (meter->busy >= 0)
+		cJSON_AddNumberToObject(object, "utilization_percent", meter->busy);
+	if (meter->memory_busy >= 0)
+		cJSON_AddNumberToObject(
+			object, "memory_utilization_percent", meter->memory_busy);
+	if (meter->memory_used >= 0)
+		add_bytes(object, "memory_in_use_bytes", (uint64_t)meter->memory_used);
+	if (meter->milliwatts >= 0)
+		cJSON_AddNumberToObject(object, "power_watts", meter->milliwatts / 1000.0);
+	if (meter->celsius >= 0)
+		cJSON_AddNumberToObject(object, "temperature_celsius", meter->celsius);
+}
+
 char *status_gpus(const struct front *front)
 {
 	cJSON *root = cJSON_CreateObject();
@@ -83,6 +102,7 @@ char *status_gpus(const struct front *front)
 		add_bytes(gpu, "memory_leased_bytes", d->leased);
 		add_bytes(gpu, "memory_used_bytes", status_used(front, i));
 		add_bytes(gpu, "memory_free_bytes", ledger_free(&front->ledger, i));
+		add_meters(gpu, front, i);
 		cJSON_AddItemToArray(list, gpu);
 	}
 	return print_json(root);
@@ -122,6 +142,7 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 	add_bytes(object, "copies_in_bytes", s->stats.copies_in_bytes);
 	add_bytes(object, "copies_out_bytes", s->stats.copies_out_bytes);
 	add_bytes(object, "errors", s->stats.errors);
+	cJSON_AddStringToObject(object, "last_error", s->last_error);
 	cJSON_AddNumberToObject(object, "lanes", s->stripes);
 	return object;
 }
@@ -205,114 +226,6 @@ char *status_ready(const struct front *front, bool verbose, bool *ready)
 		print_details(out, front);
 	if (*ready)
 		fprintf(out, "ok\n");
-	fclose(out);
-	return text;
-}
-
-/* --- the page for people ------------------------------------------------------------------ */
-
-/* Texts of clients were made printable already; here what HTML gives a meaning. */
-static void print_html(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '<': fputs("&lt;", out); break;
-		case '>': fputs("&gt;", out); break;
-		case '&': fputs("&amp;", out); break;
-		case '\'': fputs("&#39;", out); break;
-		default: fputc(*text, out); break;
-		}
-	}
-}
-
-static void print_mib(FILE *out, uint64_t bytes)
-{
-	fprintf(out, "<td class=n>%" PRIu64 " MiB", bytes >> 20);
-}
-
-static void print_gpus(FILE *out, const struct front *front)
-{
-	fputs("<h2>GPUs</h2><table><tr><th>GPU<th>name<th>memory<th>contexts<th>leased<th>used"
-	      "<th>free</tr>\n",
-		out);
-	for (uint32_t i = 0; i < front->ledger.device_count; i++) {
-		const struct ledger_device *d = &front->ledger.devices[i];
-
-		fprintf(out, "<tr><td class=n>%u<td>", i);
-		print_html(out, d->name);
-		print_mib(out, d->total);
-		print_mib(out, d->contexts);
-		print_mib(out, d->leased);
-		print_mib(out, status_used(front, i));
-		print_mib(out, ledger_free(&front->ledger, i));
-		fputs("</tr>\n", out);
-	}
-	fputs("</table>\n", out);
-}
-
-static void print_sessions(FILE *out, const struct front *front)
-{
-	time_t now = time(NULL);
-
-	fputs("<h2>Sessions</"
-	      "h2><table><tr><th>session<th>state<th>pod<th>program<th>pid<th>worker"
-	      "<th>seconds<th>launches<th>received<th>sent<th>used</tr>\n",
-		out);
-	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
-		const struct session *s = &front->sessions[i];
-		uint64_t used = 0;
-
-		if (!s->state)
-			continue;
-		for (uint32_t d = 0; d < front->ledger.device_count; d++)
-			used += s->stats.used[d];
-		fprintf(out, "<tr><td class=n>%" PRIu64 "<td>%s<td>", s->number,
-			session_state_name(s->state));
-		print_html(out, s->pod);
-		fputs("<td>", out);
-		print_html(out, s->program);
-		fprintf(out, "<td class=n>%u<td class=n>%d<td class=n>%lld<td class=n>%" PRIu64,
-			s->pid, s->worker ? s->worker->pid : 0, (long long)(now - s->started),
-			s->stats.launches);
-		print_mib(out, s->stats.bytes_received);
-		print_mib(out, s->stats.bytes_sent);
-		print_mib(out, used);
-		fputs("</tr>\n", out);
-	}
-	fputs("</table>\n", out);
-}
-
-char *status_page(const struct front *front)
-{
-	const char *why;
-	char *text = NULL;
-	size_t n;
-	FILE *out = open_memstream(&text, &n);
-
-	if (!out)
-		return NULL;
-	fputs("<!doctype html><html lang=en><meta charset=utf-8><title>vcuda agent</title>"
-	      "<style>body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}"
-	      "td,th{border:1px solid #aaa;padding:.2em .6em;text-align:left}"
-	      ".n{text-align:right}</style>\n<h1>vcuda agent</h1><p>",
-		out);
-	if (front_is_ready(front, &why)) {
-		fputs("Ready. ", out);
-	} else {
-		fputs("Not ready: ", out);
-		print_html(out, why);
-		fputs(". ", out);
-	}
-	print_html(out, front->pool.driver);
-	fprintf(out, "<p>version %s, %u of %u sessions, %u workers ready\n", AGENT_VERSION,
-		front->session_count, front->config->max_sessions,
-		front->pool.count[WORKER_READY]);
-	print_gpus(out, front);
-	print_sessions(out, front);
-	fputs("<p><a href=/metrics>metrics</a> <a href=/v1/gpus>gpus</a> "
-	      "<a href=/v1/sessions>sessions</a> <a "
-	      "href='/readyz?verbose'>readiness</a></html>\n",
-		out);
 	fclose(out);
 	return text;
 }

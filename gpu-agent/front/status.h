@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent's state for programs (JSON) and for people (one HTML page).
+ * The agent's state as JSON, for programs and for the page.
  */
 #ifndef VCUDA_GPU_AGENT_FRONT_STATUS_H
 #define VCUDA_GPU_AGENT_FRONT_STATUS_H
@@ -19,6 +19,6 @@ void status_uuid_text(char *out, size_t n, const uint8_t uuid[16]);
 char *status_gpus(const struct front *front);
 char *status_sessions(const struct front *front);
 char *status_ready(const struct front *front, bool verbose, bool *ready);
-char *status_page(const struct front *front);
+char *status_agent(const struct front *front); /* conditions.c */
 
 #endif

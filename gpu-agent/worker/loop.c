@@ -148,6 +148,9 @@ void loop_serve_frame(struct worker *w)
 			watchdog_leave(w);
 			timing_end(w, &timing);
 		}
+		/* A library's statuses are its own. */
+		if (status && r.header.op < CLASS_LIBRARIES)
+			worker_last_error(w, status, entry->name);
 		if (status || r.refused)
 			log_debug("call.failed", "call=%s status=%d seq=%llu", entry->name,
 				(int)(status ? status : r.refused),

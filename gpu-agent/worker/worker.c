@@ -108,6 +108,25 @@ bool worker_is_sticky(CUresult status)
 	}
 }
 
+static const char *worker_error_name(struct worker *w, CUresult status)
+{
+	const char *name = NULL;
+
+	if (w->cuda.cuGetErrorName)
+		w->cuda.cuGetErrorName(status, &name);
+	return name ? name : "unknown error";
+}
+
+void worker_last_error(struct worker *w, CUresult status, const char *call)
+{
+	/* An answer to a query is none. */
+	if (!status || status == CUDA_ERROR_NOT_READY)
+		return;
+	snprintf(w->stats.last_error, sizeof(w->stats.last_error), "%s (%d)%s%s",
+		worker_error_name(w, status), (int)status, call ? " in " : "",
+		call ? call : "");
+}
+
 void worker_note(struct worker *w, CUresult status)
 {
 	if (w->sticky || !worker_is_sticky(status))
@@ -116,20 +135,12 @@ void worker_note(struct worker *w, CUresult status)
 	if (!w->deferred)
 		w->deferred = status;
 	w->stats.errors++;
+	worker_last_error(w, status, NULL);
 	log_warn("session.fault", "status=%d", (int)status);
 	if (!w->link)
 		return;
 	output_tell(w); /* what a failed assertion says: the app may wait for nothing more */
 	reply_update(w, COUNTER_ERROR, (uint64_t)status);
-}
-
-static const char *worker_error_name(struct worker *w, CUresult status)
-{
-	const char *name = NULL;
-
-	if (w->cuda.cuGetErrorName)
-		w->cuda.cuGetErrorName(status, &name);
-	return name ? name : "unknown error";
 }
 
 static int worker_say(struct worker *w, struct handoff *message)

@@ -295,6 +295,8 @@ int worker_ask_lease(struct worker *w, uint32_t device, uint64_t bytes, int tag)
 void worker_end(struct worker *w, CUresult status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void worker_note(struct worker *w, CUresult status); /* keeps sticky errors */
+/* For /v1/sessions: the driver's status, and in which call where that is known (NULL: not). */
+void worker_last_error(struct worker *w, CUresult status, const char *call);
 void worker_control(struct worker *w); /* one message of the front's, if there is one */
 /* Tells the front why and ends the process. Whoever owns the link calls it. */
 _Noreturn void worker_leave(struct worker *w);

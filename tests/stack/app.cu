@@ -720,8 +720,13 @@ int main(int argc, char **argv)
 		return pin_forever();
 	if (!strcmp(what, "threads"))
 		return threads();
-	if (!strcmp(what, "fault") && argc > 2)
-		return fault(argv[2]);
+	if (!strcmp(what, "fault") && argc > 2) {
+		int status = fault(argv[2]);
+
+		while (argc > 3 && !stdin_closed(1000)) /* `hold`: the session stays */
+			;
+		return status;
+	}
 	if (!strcmp(what, "limit"))
 		return limit(number);
 	if (!strcmp(what, "churn") && argc > 3)

@@ -101,3 +101,20 @@ def test_percentiles_of_each_call_on_request():
         assert re.search(r"^  vcudaCopyOut +\d+ +[\d.]+ +[\d.]+ +[\d.]+$", table, re.M), table
         app.close_stdin()
         app.right()
+
+
+def test_the_last_error_of_a_session_is_told():
+    with stack() as s:
+        well = s.app("hold", MIB)
+        well.line("^holding", 20)
+        app = s.app("fault", "address", "hold")
+        app.line("^error 700", 20)
+
+        def told():
+            return {one["pid"]: one["last_error"] for one in s.agent.sessions()}
+        wait_for(lambda: told().get(app.pid), 5, "the session's last error")
+        assert told()[app.pid].startswith("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), told()
+        assert told()[well.pid] == "", told()
+        for one in (app, well):
+            one.close_stdin()
+            one.wait()

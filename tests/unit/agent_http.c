@@ -162,15 +162,25 @@ static void metrics_tell_of_pods_waits_and_the_process(void **state)
 	assert_null(strstr(body, "pod=\"one\"")); /* it is gone with its sessions */
 }
 
-static void page_escapes_what_clients_say(void **state)
+/* What clients say comes as JSON, and the page's script makes text of it (tests/page). */
+static void page_is_the_same_for_all_and_names_no_other_place(void **state)
 {
+	static const char *const files[] = {"/", "/page.css", "/page.js"};
 	const char *body;
 
 	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		assert_int_equal(http_get(&agent, files[i], &body), 200);
+		assert_true(strlen(body) > 500);
+		assert_null(strstr(body, "?x??pod"));
+		assert_null(strstr(body, "://"));
+		assert_null(strstr(body, "innerHTML"));
+	}
 	assert_int_equal(http_get(&agent, "/", &body), 200);
-	assert_non_null(strstr(body, "&lt;b&gt;?x??pod"));
-	assert_null(strstr(body, "<b>"));
-	assert_null(strstr(body, "<script"));
+	assert_non_null(strstr(body, "<script src=\"/page.js\" defer></script>"));
+	assert_null(strstr(body, "<style"));
+	assert_null(strstr(body, "style=\""));
+	assert_int_equal(http_get(&agent, "/page.txt", &body), 404);
 }
 
 static int ask(const char *request, const char **body)
@@ -299,7 +309,7 @@ int main(void)
 		cmocka_unit_test(json_has_the_documented_fields),
 		cmocka_unit_test(metrics_are_well_formed),
 		cmocka_unit_test(metrics_tell_of_pods_waits_and_the_process),
-		cmocka_unit_test(page_escapes_what_clients_say),
+		cmocka_unit_test(page_is_the_same_for_all_and_names_no_other_place),
 		cmocka_unit_test(only_get_and_head),
 		cmocka_unit_test(large_requests_are_refused),
 		cmocka_unit_test(idle_connections_are_bounded),
