@@ -26,7 +26,8 @@ OTHERS = {
         "tests/programs/modules/conditional.cu", "tests/programs/modules/nested.cu",
         "tests/programs/modules/tensor.cu"),
     "they run the tests of other files": (
-        "tests/cluster/run.py", "tests/curand/run.py", "tests/programs/run.sh", "tests/stack/run.py", "tests/torch/run.py"),
+        "tests/cluster/run.py", "tests/curand/run.py", "tests/models/run.py",
+        "tests/programs/run.sh", "tests/stack/run.py", "tests/torch/run.py"),
     "what several tests share": (
         "tests/fuzz/agent_replay.c", "tests/fuzz/forked.c", "tests/gpu/library.sh",
         "tests/gpu/rows.py", "softgpu/ptx/tests/run_text.c"),
@@ -60,7 +61,7 @@ def sentence(text):
 def comment_of(path):
     """The comment that a file begins with, without the licence and lines for tools."""
     text = read(path)
-    if path.endswith((".c", ".cu")):
+    if path.endswith((".c", ".cu", ".pml")):
         text = text.replace("/* SPDX-License-Identifier: Apache-2.0 */", "", 1)
         text = re.sub(r"// SPDX-License-Identifier: Apache-2.0\n", "", text, count=1)
         text = text.replace("/* SPDX-License-Identifier: Apache-2.0", "/*", 1)
