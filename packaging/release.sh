@@ -15,12 +15,12 @@ SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 targets="deb wheel" images=
 for tool in buildah podman docker; do
-	if [ -z "$images" ] && command -v $tool >/dev/null; then
+	if [ -z "$images" ] && timeout 20 $tool info >/dev/null 2>&1; then
 		images=$tool
 		targets+=" images"
 	fi
 done
-[ -n "$images" ] || echo "release: no images: neither buildah, podman nor docker is here"
+[ -n "$images" ] || echo "release: no images: neither buildah, podman nor docker works here"
 
 products() { # SOURCES BUILD TO
 	local image
