@@ -17,7 +17,7 @@ cache=$(realpath "${2:?usage: build.sh BUILD CACHE [IMAGE...]}")
 shift 2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
-version=$(sed -n 's/.*VCUDA_VERSION "\(.*\)"/\1/p' "$root/common/version.h")
+version=$(sed -n 's/#define VCUDA_VERSION "\(.*\)"/\1/p' "$root/common/version.h")
 REGISTRY=${REGISTRY:-ghcr.io/vcuda} TAG=${TAG:-$version} BASE=${BASE:-}
 out=$build/images
 store=$cache/cluster/store

@@ -7,7 +7,7 @@ build=$(realpath "${1:?usage: deb.sh BUILD OUT}")
 out=${2:?usage: deb.sh BUILD OUT}
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
-version=$(sed -n 's/.*VCUDA_VERSION "\(.*\)"/\1/p' "$root/common/version.h")
+version=$(sed -n 's/#define VCUDA_VERSION "\(.*\)"/\1/p' "$root/common/version.h")
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct)}
 umask 022
 mkdir -p "$out"
