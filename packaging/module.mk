@@ -20,8 +20,8 @@ old_make = $(MAKE) --no-print-directory BUILD=$(OLD) PTX_V3=-march=x86_64_v3 CFL
 .PHONY: wheel
 wheel: all ## a Python wheel (manylinux_2_17) with the commands, what is preloaded and the software GPU: build/wheel
 	$(Q)packaging/old-libraries.sh $(CACHE) $$(nproc)
-	$(Q)$(old_make) LDFLAGS="$(OLD_LDFLAGS) -pie" $(OLD_COMMANDS)
-	$(Q)$(old_make) LDFLAGS="$(OLD_LDFLAGS)" $(OLD_SOFTGPU)
+	+$(Q)$(old_make) LDFLAGS="$(OLD_LDFLAGS) -pie" $(OLD_COMMANDS)
+	+$(Q)$(old_make) LDFLAGS="$(OLD_LDFLAGS)" $(OLD_SOFTGPU)
 	$(Q)packaging/wheel.py $(BUILD) $(OLD_LIBRARIES) $(BUILD)/wheel
 
 ##### A release #####
