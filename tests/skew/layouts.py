@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Under one number of the session protocol, releases work together: no call has changed its opcode or the layout of
+what travels since the release before.
+
+    tests/skew/layouts.py [COMMIT]     compares with COMMIT, or with what tests/skew/previous names
+    tests/skew/layouts.py --self       the comparison itself, on descriptions with one fault each
+
+Where the number differs, anything may.
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GENERATED = "protocol/generated"
+BY_HAND = "protocol/wire", "protocol/libraries"
+
+
+def git(*words):
+    got = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, timeout=60)
+    return got.stdout if got.returncode == 0 else None
+
+
+def texts_of(commit):
+    """{path: text} of the files that say what travels, of a commit or of the working tree."""
+    listed = git("ls-tree", "-r", "--name-only", commit, GENERATED, *BY_HAND) if commit else \
+        git("ls-files", GENERATED, *BY_HAND)
+    found = {}
+    for path in listed.split():
+        if not path.endswith((".h", ".inc")):
+            continue
+        if commit:
+            found[path] = git("show", f"{commit}:{path}")
+        elif os.path.exists(f"{ROOT}/{path}"):
+            with open(f"{ROOT}/{path}") as file:
+                found[path] = file.read()
+    return found
+
+
+def description(texts):
+    """The protocol's number, {opcode's name: number}, {struct that travels: its members}."""
+    whole = "\n".join(re.sub(r"/\*.*?\*/", "", text, flags=re.S) for path, text in sorted(texts.items()))
+    version = int(re.search(r"#define SESSION_VERSION (\d+)u", whole)[1])
+    opcodes = {name: int(number) for name, number in re.findall(r"\bOP_(\w+) = (\d+)", whole)}
+    opcodes.update((name, int(number)) for name, number in re.findall(r"^SENT\((\w+), \w+, (\d+)\)", whole, re.M))
+    structs = {name: " ".join(members.split()) for name, members in
+               re.findall(r"^struct (wire_\w+|session_\w+|frame\w*) \{\n(.*?)^\};", whole, re.M | re.S)}
+    return version, opcodes, structs
+
+
+def faults(before, now):
+    if before[0] != now[0]:
+        return
+    taken = {number: name for name, number in before[1].items()}
+    for name, number in sorted(now[1].items()):
+        if name in before[1] and before[1][name] != number:
+            yield f"{name} was opcode {before[1][name]}, and is {number}"
+        elif taken.get(number, name) not in (name, *now[1]):
+            yield f"opcode {number} was {taken[number]}, and is {name}"
+    for name, members in sorted(before[2].items()):
+        if now[2].get(name, members) != members:
+            yield f"struct {name} is laid out otherwise"
+
+
+def check_self():
+    base = {"a.h": "#define SESSION_VERSION 4u\nenum { OP_one = 7, };\nstruct wire_one {\n\tuint32_t a;\n};\n",
+            "b.inc": "SENT(two, call, 9)\n"}
+    before = description(base)
+    for text, old, new, wanted in (
+            ("a.h", "", "", 0), ("a.h", "OP_one = 7", "OP_one = 8", 1), ("a.h", "OP_one = 7", "OP_other = 7", 1),
+            ("a.h", "uint32_t a", "uint64_t a", 1), ("b.inc", "9", "10", 1), ("a.h", "\ta;", "\ta; /* b */", 0),
+            ("b.inc", "SENT", "SENT(three, post, 11)\nSENT", 0)):
+        changed = {**base, text: base[text].replace(old, new) if old else base[text]}
+        got = list(faults(before, description(changed)))
+        if len(got) != wanted:
+            sys.exit(f"layouts.py: {old!r} -> {new!r}: {got}")
+    if list(faults(before, description({**base, "a.h": base["a.h"].replace("4u", "5u").replace("7", "8")}))):
+        sys.exit("layouts.py: another number of the protocol may have other layouts")
+    print("skew: 8 descriptions, each judged right")
+
+
+def main():
+    if sys.argv[1:] == ["--self"]:
+        return check_self()
+    with open(f"{ROOT}/tests/skew/previous") as file:
+        commit = sys.argv[1] if len(sys.argv) > 1 else file.read().split()[0]
+    if git("cat-file", "-e", f"{commit}^{{commit}}") is None:
+        print(f"skew: skipped, this copy of the repository has no {commit}")
+        return
+    before, now = description(texts_of(commit)), description(texts_of(None))
+    found = list(faults(before, now))
+    for fault in found:
+        print(f"skew: {fault}, under the same session protocol {now[0]}")
+    print(f"skew: protocol {before[0]} of {commit[:12]} and {now[0]} now, {len(before[1])} opcodes, {len(before[2])} structs, "
+          f"{len(found)} faults")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Two releases work together: the one before (tests/skew/previous, built from the repository's history) and this one.
+# Programs run through its shim and sidecar with this agent, and through ours with its agent, on the software GPU.
+#
+#	tests/skew/skew.sh BUILD CACHE PROGRAM...
+set -uo pipefail
+build=$(realpath "${1:?usage: skew.sh BUILD CACHE PROGRAM...}")
+cache=$(realpath "${2:?usage: skew.sh BUILD CACHE PROGRAM...}")
+shift 2
+root=$(cd "$(dirname "$0")/../.." && pwd)
+commit=$(cut -d' ' -f1 "$root/tests/skew/previous")
+before=$cache/skew/$commit
+if [ ! -e "$before/.complete" ]; then
+	rm -rf "$before"
+	mkdir -p "$before"
+	git -C "$root" archive "$commit" | tar -C "$before" -x || exit 1
+	make --no-print-directory -C "$before" -j"$(nproc)" CACHE="$cache" all >"$before/log" 2>&1 ||
+		{ tail -n 20 "$before/log" >&2; exit 1; }
+	touch "$before/.complete"
+fi
+scratch=$(mktemp -d)
+agent=
+trap '[ -z "$agent" ] || kill "$agent" 2>/dev/null; rm -rf "$scratch"' EXIT
+passed=0 failed=0
+
+through() { # CLIENT'S-BUILD AGENT'S-BUILD WHAT PROGRAM...
+	local client=$1 port program
+	rm -f "$scratch/ready.json"
+	"$2/bin/gpu-agent" --driver software --address 127.0.0.1 --ports 0,0,0 --insecure --drain 0 \
+		--ready-file "$scratch/ready.json" >"$scratch/agent.log" 2>&1 &
+	agent=$!
+	for _ in $(seq 300); do [ -s "$scratch/ready.json" ] && break; sleep 0.1; done
+	port=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["ports"]["recv"])' "$scratch/ready.json") || return
+	for program in "${@:4}"; do
+		if timeout 120 "$client/bin/vcuda" run --agent "127.0.0.1:$port" -- "$program" >"$scratch/said" 2>&1; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+			echo "FAIL $3: $(basename "$program"): $(tail -n 3 "$scratch/said")"
+		fi
+	done
+	kill "$agent"
+	wait "$agent"
+	agent=
+}
+
+through "$before/build" "$build" "the client of ${commit:0:12} and this agent" "$@"
+through "$build" "$before/build" "this client and the agent of ${commit:0:12}" "$@"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -eq $((2 * $#)) ]
