@@ -338,7 +338,11 @@ def check_alerts(checks):
     """Each alert says where to read on, and no single refusal fires one."""
     done = template(["metrics.prometheusRule.runbooks=https://wiki.example/vcuda"], [MAP, MONITORING],
                     "-s", "templates/prometheusrule.yaml")
-    runbooks = set(re.findall(r"^## (\w+)$", (ROOT / "docs/ALERTS.md").read_text(), re.M))
+    pages = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", (ROOT / "docs/ALERTS.md").read_text(), re.M | re.S))
+    runbooks = set(pages)
+    for name, page in pages.items():
+        parts = re.findall(r"^\*\*(\w+)\.\*\* \S", page, re.M)
+        checks.check(f"the page of {name} has each part", parts != ["Means", "Look", "Do"] and parts)
     rules = yaml.safe_load(done.stdout)["spec"]["groups"][0]["rules"]
     for rule in rules:
         link = f"https://wiki.example/vcuda#{rule['alert'].lower()}"
