@@ -123,6 +123,7 @@ lint: ## layout of the C files, syntax of the scripts, layers between the folder
 		xargs grep -LE 'LOCK_RANK|lock_order_rank' | \
 		sed 's/$$/: a lock without a rank (shim\/engine\/lock.h)/' | grep .
 	$(Q)tools/layers.py --test
+	$(Q)tools/waits.py --test
 	$(Q)$(MAKE) --no-print-directory check check-tests
 
 format: ## lay the C files out as .clang-format says
