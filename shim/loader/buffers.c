@@ -5,6 +5,9 @@
  * pages are fetched first.
  */
 #undef _FORTIFY_SOURCE
+/* glibc_2_17.h's name for it is for callers; here it is interposed. */
+#undef getrandom
+
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
