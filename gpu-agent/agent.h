@@ -99,9 +99,10 @@ struct agent_config {
 	struct agent_service_account service_account;
 	struct agent_limits limits[AGENT_LIMITS]; /* the first limit_count; as tokens */
 	uint32_t limit_count;
-	bool insecure;	       /* everybody is served */
-	bool older_form;       /* the command line that knows no token: `-n native` */
-	uint32_t warm_workers; /* 0 = 1 with the software GPU, else 2 */
+	uint32_t expiry_grace_ms; /* a session may outlive what proves its client by so much */
+	bool insecure;		  /* everybody is served */
+	bool older_form;	  /* the command line that knows no token: `-n native` */
+	uint32_t warm_workers;	  /* 0 = 1 with the software GPU, else 2 */
 	uint32_t max_sessions;
 	uint32_t max_sessions_per_pod;
 	uint64_t memory_limit;	    /* bytes a session and device, 0 = the whole device */

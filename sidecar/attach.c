@@ -116,6 +116,9 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret) {
 		log_session(&channel->subject, welcome.session);
+		channel->renewal.place = channel->link->place;
+		memcpy(channel->renewal.session, welcome.session, sizeof(welcome.session));
+		memcpy(channel->renewal.secret, welcome.secret, sizeof(welcome.secret));
 		return 0;
 	}
 	return ret == -ECONNREFUSED && welcome.status ? welcome.status : STATUS_NOT_READY;

@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "sidecar/outbound.h"
+#include "sidecar/renew.h"
 #include "sidecar/replies.h"
 #include "sidecar/ring.h"
 #include "sidecar/segment.h"
@@ -46,6 +47,7 @@ struct channel {
 	uint64_t pinged_at; /* 0: no PING is out */
 	uint64_t control_at;
 	uint64_t work_at;
+	struct renewal renewal; /* once `state` is CHANNEL_OPEN under the server's lock */
 	/* For `status`: written by the channel's thread. */
 	struct timing timing;
 	struct log_subject subject; /* set before `state` becomes CHANNEL_OPEN */

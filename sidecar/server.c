@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/wait.h"
 #include "sidecar/channel.h"
+#include "sidecar/renew.h"
 #include "common/instance_lock.h"
 #include "common/unix_socket.h"
 
@@ -283,6 +284,7 @@ int server_run(const struct options *options, struct error *error)
 		log_warn("sidecar.announce", "text=\"%s\"", error->text);
 	ret = server_open(&server, &signal_fd, error);
 	if (!ret) {
+		renew_start(&server);
 		log_info("sidecar.ready", "socket=%s ipc=%s agent=%s", options->socket,
 			options->mode == CHANNEL_HOST ? "host" : "pod",
 			options->agent[0] ? options->agent : "none");

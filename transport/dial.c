@@ -250,11 +250,16 @@ int dial_stripe(struct dial *dial, const struct session_hello *wanted, unsigned 
 	*stripe = NULL;
 	hello.magic = SESSION_MAGIC;
 	hello.version = SESSION_VERSION;
-	hello.role = SESSION_STRIPE;
+	if (hello.role != SESSION_RENEW)
+		hello.role = SESSION_STRIPE;
 	fd = dial_join(dial, &hello, &welcome);
 	explicit_bzero(&hello, sizeof(hello));
 	if (fd < 0)
 		return fd;
+	if (wanted->role == SESSION_RENEW) {
+		transport_drop(dial->transport, fd);
+		return 0;
+	}
 	if (welcome.stripe && welcome.stripe <= SESSION_STRIPES)
 		ret = dial->transport->link(&fd, 1, TRANSPORT_CLIENT, stripe, dial->error);
 	else

@@ -211,7 +211,7 @@ int native_connect(struct dial *dial, enum session_role role)
 	uint16_t port;
 	int ret;
 
-	if (role == SESSION_STRIPE)
+	if (role == SESSION_STRIPE || role == SESSION_RENEW)
 		return connect_stripe(dial);
 	ret = tcp_parse_host(dial->address, SESSION_PORT_RECV, host, &port, dial->error);
 	if (ret < 0)

@@ -27,5 +27,6 @@ const struct transport transport_tls = {
 	.write = tls_write,
 	.why = tls_why,
 	.forget = tls_forget,
+	.certificate = tls_certificate,
 	.counts = tls_counts,
 };

@@ -91,10 +91,19 @@ struct transport_tls {
 	bool require;	/* agent: a client without a certificate is refused */
 };
 
+/* Whom a client's certificate names: its subject's alternative names. */
+struct transport_certificate {
+	int64_t expires; /* Unix time; 0: none was shown */
+	unsigned names;	 /* how many URIs there are, or DNS names where there is no URI */
+	bool is_uri;
+	char name[256]; /* if it is one; a longer one is "" */
+};
+
 /* Handshakes of this process: whole ones, those that a ticket shortened, and those that came to
  * nothing. */
 struct transport_tls_counts {
 	uint64_t full, resumed, failed;
+	int64_t expires; /* the agent's own certificate, Unix time; 0: there is none */
 };
 
 struct link_ops {
@@ -184,10 +193,14 @@ struct transport {
 	int (*handoff)(
 		int socket, const void *message, size_t n, const int *fds, unsigned count);
 	/* Client side: one more connection of a running session. HELLO has session and secret.
-	 * 0, *number as the agent gave it and *stripe; or -errno with *error. */
+	 * 0, *number as the agent gave it and *stripe; or -errno with *error. With the role
+	 * SESSION_RENEW it is asked and answered, and there is no stripe. */
 	int (*open_stripe)(const struct transport_place *place,
 		const struct session_hello *hello, uint64_t deadline, unsigned *number,
 		struct link **stripe, struct error *error);
+	/* Agent's side: the certificate that the peer of FD showed, which was checked. NULL:
+	 * not had. */
+	void (*certificate)(int fd, struct transport_certificate *certificate);
 	/* For transport_tls_counts. */
 	void (*counts)(struct transport_tls_counts *counts);
 	/* For transport_secure. */

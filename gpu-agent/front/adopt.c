@@ -70,6 +70,7 @@ static struct session *restore_session(struct front *front, const struct journal
 	session->peer = j->peer;
 	session->started = (time_t)j->started;
 	session->begun = j->begun;
+	session->proven_until = j->proven_until;
 	session->tenant->sessions++;
 	front->session_count++;
 	if (j->limited)

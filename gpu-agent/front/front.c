@@ -25,6 +25,7 @@
 #include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/pool.h"
+#include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
@@ -288,6 +289,7 @@ int front_main(const struct agent_config *config)
 		uint64_t now = wait_now(), next;
 
 		next = sooner(pool_tick(&front, now), session_tick(&front, now));
+		next = sooner(next, renew_tick(&front, now));
 		next = sooner(next, hello_tick(&front, now));
 		next = sooner(next, tenants_tick(&front, now));
 		next = sooner(next, timeshare_tick(&front, now));

@@ -21,6 +21,7 @@
 #include "gpu-agent/front/identity.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/renew.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "protocol/wire/status.h"
@@ -160,6 +161,20 @@ static void answer_probe(
 	answer_last(front, slot, &welcome);
 }
 
+static void answer_renew(
+	struct front *front, struct hello_slot *slot, const struct hello_from *from)
+{
+	struct session_welcome welcome = {.magic = SESSION_MAGIC, .version = SESSION_VERSION};
+	enum refusal refusal = REFUSAL_SECRET;
+	char text[192] = "";
+	uint32_t status = renew_session(front, from, &refusal, text);
+
+	if (status)
+		refuse(front, slot, refusal, status, text);
+	else
+		answer_last(front, slot, &welcome);
+}
+
 static void hello_ready(struct watch *watch, uint32_t mask);
 
 static const char wrong_token[] = "the token is not the agent's; set it on the client's side "
@@ -194,6 +209,10 @@ static void decide(struct front *front, struct hello_slot *slot)
 	}
 	if (hello->role == SESSION_PROBE) {
 		answer_probe(front, slot, &from);
+		return;
+	}
+	if (hello->role == SESSION_RENEW) {
+		answer_renew(front, slot, &from);
 		return;
 	}
 	/* Who takes it watches it himself. */

@@ -13,6 +13,7 @@
 #include "gpu-agent/identity/jwt.h"
 
 #define LOG_NS (1000 * FRONT_MS)
+#define TENANT_NAME sizeof(((struct tenant *)0)->name)
 
 int identity_open(struct front *front, struct error *error)
 {
@@ -59,17 +60,14 @@ static bool take_pod(struct hello_slot *slot, const struct jwt_subject *subject)
 	return true;
 }
 
-static bool take_tenant(struct front *front, const struct hello_slot *slot,
-	const struct jwt_subject *subject, struct hello_from *from)
+/* NAMESPACE, or NAMESPACE/ACCOUNT where a tenant is that. */
+static bool name_tenant(
+	const struct front *front, const char *namespace, const char *account, char *name)
 {
-	char name[sizeof(from->tenant->name)];
-	const char *account = front->config->service_account.by_account ? subject->account : "";
+	bool both = front->config->service_account.by_account;
 
-	if ((size_t)snprintf(name, sizeof(name), "%s%s%s", subject->namespace,
-		    *account ? "/" : "", account) >= sizeof(name))
-		return nobody(slot, "the names of namespace and ServiceAccount are too long");
-	from->tenant = tenants_named(front, name);
-	return from->tenant || nobody(slot, "there are too many tenants");
+	return (size_t)snprintf(name, TENANT_NAME, "%s%s%s", namespace, both ? "/" : "",
+		       both ? account : "") < TENANT_NAME;
 }
 
 /* A token that the cluster signed. */
@@ -79,6 +77,7 @@ static bool service_account(
 	const struct agent_service_account *config = &front->config->service_account;
 	const struct jwt_expected expected = {config->issuer, config->audience};
 	struct jwt_subject subject;
+	char name[TENANT_NAME];
 	const char *why = "";
 	int64_t now = time(NULL);
 
@@ -89,17 +88,68 @@ static bool service_account(
 	if (jwt_verify(front->keys, &expected, slot->credential, slot->credential_head.length,
 		    now, &subject, &why))
 		return nobody(slot, why);
-	if (!take_pod(slot, &subject) || !take_tenant(front, slot, &subject, from))
+	if (!take_pod(slot, &subject))
 		return false;
+	if (!name_tenant(front, subject.namespace, subject.account, name))
+		return nobody(slot, "the names of namespace and ServiceAccount are too long");
+	from->tenant = tenants_named(front, name);
+	if (!from->tenant)
+		return nobody(slot, "there are too many tenants");
 	from->proven_ns = (uint64_t)(subject.expires + JWT_SKEW_S - now) * 1000 * FRONT_MS;
+	return true;
+}
+
+/* spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT; false: it is none. */
+static bool name_by_uri(const struct front *front, const char *uri, char *name)
+{
+	char namespace[64], account[254], rest;
+
+	return sscanf(uri, "spiffe://%*[a-z0-9._-]/ns/%63[a-z0-9-]/sa/%253[a-z0-9.-]%c",
+		       namespace, account, &rest) == 2 &&
+	       name_tenant(front, namespace, account, name);
+}
+
+/* Whom the client's certificate names, "" where that is nobody: a SPIFFE identity, or a tenant
+ * of ours by its own name. False: it is not clear. */
+static bool by_certificate(struct front *front, const struct hello_slot *slot,
+	struct hello_from *from, char name[TENANT_NAME])
+{
+	struct transport_certificate shown = {0};
+
+	name[0] = 0;
+	if (slot->transport->certificate)
+		slot->transport->certificate(slot->watch.fd, &shown);
+	if (!shown.expires)
+		return true;
+	from->proven_ns = (uint64_t)(shown.expires - time(NULL)) * 1000 * FRONT_MS;
+	if (shown.is_uri && (shown.names > 1 || !name_by_uri(front, shown.name, name)))
+		return nobody(slot, "the certificate's URI is not one SPIFFE identity "
+				    "(spiffe://DOMAIN/ns/NAMESPACE/sa/NAME)");
+	if (!shown.is_uri && shown.names == 1 && tenants_known(front, shown.name))
+		snprintf(name, TENANT_NAME, "%.63s", shown.name); /* all of it */
 	return true;
 }
 
 bool identity_of(struct front *front, struct hello_slot *slot, struct hello_from *from)
 {
+	char named[TENANT_NAME];
+	uint64_t certificate;
+
 	from->proven_ns = UINT64_MAX;
-	if (slot->hello.version == SESSION_VERSION_CREDENTIAL)
-		return service_account(front, slot, from);
-	from->tenant = tenants_find(front, slot->transport, slot->hello.token);
+	if (!by_certificate(front, slot, from, named))
+		return false;
+	certificate = from->proven_ns;
+	if (slot->hello.version == SESSION_VERSION_CREDENTIAL) {
+		if (!service_account(front, slot, from))
+			return false;
+	} else if (named[0] && !slot->hello.token[0] && !tenants_have_tokens(front)) {
+		from->tenant = tenants_named(front, named);
+	} else {
+		from->tenant = tenants_find(front, slot->transport, slot->hello.token);
+	}
+	if (from->proven_ns > certificate)
+		from->proven_ns = certificate;
+	if (from->tenant && named[0] && strcmp(from->tenant->name, named))
+		return nobody(slot, "certificate and token name different tenants");
 	return from->tenant != NULL;
 }

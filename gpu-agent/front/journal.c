@@ -98,6 +98,7 @@ void journal_session(struct front *front, const struct session *session)
 	j->number = session->number;
 	j->features = session->features;
 	j->begun = session->begun;
+	j->proven_until = session->proven_until;
 	j->started = session->started;
 	j->peer = session->peer;
 	snprintf(j->transport, sizeof(j->transport), "%s", session->transport->name);

@@ -26,7 +26,7 @@ struct journal_session {
 	pid_t worker; /* 0: none here. Written last, and taken away first */
 	uint32_t pid, uid, stripes;
 	uint8_t id[16], secret[16];
-	uint64_t number, features, begun;
+	uint64_t number, features, begun, proven_until;
 	int64_t started;
 	char transport[TRANSPORT_NAME];
 	struct transport_peer peer;

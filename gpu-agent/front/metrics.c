@@ -134,6 +134,10 @@ static void print_tls(FILE *out)
 		"vcuda_agent_tls_handshakes_total{kind=\"resumed\"} %" PRIu64 "\n"
 		"vcuda_agent_tls_handshakes_total{kind=\"refused\"} %" PRIu64 "\n",
 		counts.full, counts.resumed, counts.failed);
+	if (counts.expires)
+		one(out, "vcuda_agent_certificate_expires_seconds", "gauge",
+			"When the agent's certificate ends, as Unix time.",
+			(uint64_t)counts.expires);
 }
 
 static void print_workers(FILE *out, const struct front *front)
@@ -438,6 +442,12 @@ char *metrics_text(struct front *front, bool openmetrics)
 		(uint64_t)front->started);
 	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
 		front->config->front_restarts);
+	one(out, "vcuda_agent_sessions_renewed_total", "counter",
+		"Sessions whose client proved anew who it is, before that expired.",
+		front->counters.renewed);
+	one(out, "vcuda_agent_sessions_expired_total", "counter",
+		"Sessions that were ended because their client did not.",
+		front->counters.expired);
 	one(out, "vcuda_agent_sessions_adopted_total", "counter",
 		"Sessions that the front took over from one that died.",
 		front->counters.adopted);

@@ -30,6 +30,7 @@ struct counters {
 	uint64_t exits_clean, exits_failed, exits_signal;
 	uint64_t peer_faults; /* datagrams of workers that made no sense */
 	uint64_t lease_refused;
+	uint64_t renewed, expired;   /* sessions whose client proved itself anew, or did not */
 	uint64_t adopted;	     /* sessions that the front before had */
 	struct session_stats totals; /* of all sessions ever; `used` is not kept */
 };

@@ -191,6 +191,7 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->peer = *from->peer;
 	session->transport = from->transport;
 	session->tenant = from->tenant;
+	session->proven_until = from->proven_ns == UINT64_MAX ? 0 : now + from->proven_ns;
 	session->tenant->sessions++;
 	session->limits = quota_enter(front, from);
 	front->session_count++;
@@ -326,8 +327,7 @@ void session_refuse_waiting(struct front *front, const char *text)
 	}
 }
 
-/* Every session is compared in full, so that the time tells nothing about how near one was. */
-static struct session *find_session(
+struct session *session_find(
 	struct front *front, const struct hello_from *from, enum session_state state)
 {
 	const struct session_hello *hello = from->hello;
@@ -353,7 +353,7 @@ static uint32_t refuse_unknown(struct front *front, const struct hello_from *fro
 	enum refusal *refusal, char text[192])
 {
 	const struct session_hello *hello = from->hello;
-	bool late = find_session(front, from, SESSION_ENDING) != NULL;
+	bool late = session_find(front, from, SESSION_ENDING) != NULL;
 
 	for (uint32_t i = 0; i < SESSIONS_LATE && i < front->late_count; i++) {
 		const struct session_late *l = &front->late[i];
@@ -371,7 +371,7 @@ static uint32_t refuse_unknown(struct front *front, const struct hello_from *fro
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
-	struct session *session = find_session(front, from, SESSION_JOINING);
+	struct session *session = session_find(front, from, SESSION_JOINING);
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
 		.version = SESSION_VERSION,
@@ -396,7 +396,7 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 uint32_t session_stripe(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
-	struct session *session = find_session(front, from, SESSION_RUNNING);
+	struct session *session = session_find(front, from, SESSION_RUNNING);
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
 		.version = SESSION_VERSION,

@@ -62,8 +62,9 @@ struct session {
 	struct transport_peer peer;
 	struct tenant *tenant;
 	time_t started;
-	uint64_t begun;	   /* the same, for what is measured */
-	uint64_t deadline; /* WAITING, JOINING; RUNNING: its client is gone, 0: is there */
+	uint64_t begun;	       /* the same, for what is measured */
+	uint64_t deadline;     /* WAITING, JOINING; RUNNING: its client is gone, 0: is there */
+	uint64_t proven_until; /* CLOCK_MONOTONIC ns: what its client brought; 0: for good */
 	struct pool_worker *worker;
 	struct pod *limits; /* NULL: it said none */
 	struct ledger_account account;
@@ -87,6 +88,10 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 /* One more connection of a running session: the same rules. */
 uint32_t session_stripe(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
+/* The session that FROM names by its secret, in that STATE, or NULL. Every session is compared
+ * in full, so that the time tells nothing about how near one was. */
+struct session *session_find(
+	struct front *front, const struct hello_from *from, enum session_state state);
 /* Whether session_begin would refuse. */
 uint32_t session_may(const struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);

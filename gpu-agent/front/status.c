@@ -108,6 +108,12 @@ char *status_gpus(const struct front *front)
 	return print_json(root);
 }
 
+/* Negative where that is past. */
+static int64_t seconds_until(uint64_t at)
+{
+	return ((int64_t)at - (int64_t)wait_now()) / (int64_t)(1000 * FRONT_MS);
+}
+
 static cJSON *session_json(const struct front *front, const struct session *s)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -123,6 +129,8 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 	cJSON_AddNumberToObject(object, "uid", s->uid);
 	cJSON_AddStringToObject(object, "peer", s->peer.text);
 	cJSON_AddNumberToObject(object, "started", (double)s->started);
+	cJSON_AddNumberToObject(object, "expires",
+		s->proven_until ? (double)(time(NULL) + seconds_until(s->proven_until)) : 0);
 	cJSON_AddNumberToObject(object, "worker_pid", s->worker ? s->worker->pid : 0);
 	memory = cJSON_AddArrayToObject(object, "memory");
 	for (uint32_t d = 0; d < front->ledger.device_count; d++) {

@@ -99,7 +99,8 @@ static bool admit(const struct front *front, const struct agent_tenant *wanted)
 /* No token is asked for: of nobody, or of those whose certificate was checked. */
 static bool asks_no_token(const struct front *front, const struct agent_tokens *tokens)
 {
-	return front->config->insecure || (front->config->tls.require && !tokens->count);
+	return front->config->insecure || (front->config->tls.require && !tokens->count &&
+						  !front->config->service_account.keys[0]);
 }
 
 void tenants_replace(struct front *front, const struct agent_tokens *tokens)
@@ -162,7 +163,7 @@ struct tenant *tenants_named(struct front *front, const char *name)
 			owed = tenant->timeshare;
 		memset(tenant, 0, sizeof(*tenant));
 		tenant->timeshare = owed;
-		strcpy(tenant->name, name);
+		snprintf(tenant->name, sizeof(tenant->name), "%s", name);
 		set_limits(front->config, tenant, 0, 0);
 	}
 	return tenant;
@@ -176,6 +177,21 @@ const struct tenant *tenants_at(const struct front *front, uint32_t index)
 	return NULL;
 }
 
+bool tenants_known(const struct front *front, const char *name)
+{
+	const struct tenant *tenant = find_name(front->tenants, name);
+	bool known = *name && tenant && tenant->known;
+
+	for (uint32_t i = 0; *name && i < front->config->limit_count; i++)
+		known |= !strcmp(front->config->limits[i].name, name);
+	return known;
+}
+
+bool tenants_have_tokens(const struct front *front)
+{
+	return front->tenants->tokens.count != 0;
+}
+
 /* Whether there may be others: with signed tokens anybody whom the cluster knows. */
 static bool are_others(const struct front *front)
 {
@@ -183,7 +199,7 @@ static bool are_others(const struct front *front)
 
 	for (unsigned i = 0; i < TENANTS; i++)
 		n += front->tenants->list[i].known;
-	return n > 1 || front->keys;
+	return n > 1 || front->config->service_account.keys[0];
 }
 
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192])

@@ -46,6 +46,11 @@ struct tenant *tenants_named(struct front *front, const char *name);
 /* One after another; NULL behind the last. */
 const struct tenant *tenants_at(const struct front *front, uint32_t index);
 
+/* Whether the configuration has NAME (token file, `tenants:`), and whether the token file has
+ * anybody. */
+bool tenants_known(const struct front *front, const char *name);
+bool tenants_have_tokens(const struct front *front);
+
 /* Whether one more session would be served; 0, or a CUresult with text. */
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192]);
 

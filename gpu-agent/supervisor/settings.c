@@ -51,6 +51,7 @@ void settings_defaults(struct agent_config *config)
 	config->drain_ms = 30000;
 	config->host_memory = 8ull << 30;
 	config->cache_bytes = 8ull << 30;
+	config->expiry_grace_ms = 60000;
 	config->log_level = LOG_INFO;
 	strcpy(config->service_account.issuer, "https://kubernetes.default.svc.cluster.local");
 	strcpy(config->service_account.audience, "vcuda-agent");
@@ -224,6 +225,8 @@ static const struct setting settings[] = {
 		"a text of at most 255 bytes"},
 	{"service_account.tenant", SPECIAL, 0, 0, 0, set_account_tenant,
 		"namespace or service_account"},
+	{"expiry_grace", TIME, AT(expiry_grace_ms), 0, 3600000, NULL,
+		"a time up to 1h, like 60s"},
 	{"insecure", FLAG, AT(insecure), 0, 0, NULL, "true or false"},
 	{"warm_workers", NUMBER32, AT(warm_workers), 1, 64, NULL, "a number from 1 to 64"},
 	{"max_sessions", NUMBER32, AT(max_sessions), 1, AGENT_SESSIONS_MAX, NULL,

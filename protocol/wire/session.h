@@ -16,6 +16,10 @@
  * SESSION_VERSION_CREDENTIAL for a version then, which an older agent refuses in words, and a
  * struct session_credential follows it on each connection.
  *
+ * What proves who the client is may end while the session runs: a signed token, a certificate.
+ * The client brings the next one on a connection of its own, as SESSION_RENEW with session and
+ * secret; a session whose client does not is ended some time after.
+ *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
  */
@@ -46,6 +50,8 @@ enum session_role {
 	SESSION_REPLIES = 2,
 	SESSION_PROBE = 3,  /* asks whether a session would be granted; nothing is started */
 	SESSION_STRIPE = 4, /* one more connection of a running session */
+	SESSION_RENEW =
+		7, /* who a running session's client is, proven anew; 5 and 6 are taken */
 };
 
 struct session_piece {
@@ -58,7 +64,7 @@ struct session_hello {
 	uint32_t version;
 	uint32_t role;
 	uint64_t features;
-	uint8_t session[16]; /* REPLIES, STRIPE: as WELCOME gave them; else 0 */
+	uint8_t session[16]; /* REPLIES, STRIPE, RENEW: as WELCOME gave them; else 0 */
 	uint8_t secret[16];
 	uint32_t pid; /* for the ledger and logs */
 	uint32_t uid;

@@ -2,6 +2,7 @@
 """Tokens that a cluster signed for a pod's ServiceAccount: who is let in by them, as whom, and
 who is not.  The cluster is this file, with the openssl command for its keys."""
 import base64
+import calendar
 import contextlib
 import hashlib
 import hmac
@@ -14,7 +15,7 @@ import time
 from peer import HELLO, SESSION_MAGIC, WELCOME
 from stack import NOT_PERMITTED, Agent, App, environment, folder, wait_for
 from test_stripes import FOR_EVER
-from test_tls import CLIENT, Authority, agent_flags, context, openssl, plain_address, sidecar_of
+from test_tls import CLIENT, Authority, agent_flags, context, openssl, plain_address, say_hello, sidecar_of
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 VERSION_CREDENTIAL, PROBE = 5, 3
@@ -284,6 +285,111 @@ def test_never_in_the_clear_but_where_that_is_said():
         assert c.ask(c.key.token(claims()))[0] == 0
         # Who brings one must bring a good one.
         assert c.ask(c.key.token(claims(seconds=-60)))[0] == NOT_PERMITTED
+
+
+def test_a_session_ends_with_its_token_unless_there_is_a_new_one():
+    with cluster("--set", "token=", "--set", "expiry_grace=0s") as c:
+        def begin(name):
+            file = c.file(c.key.token(claims(seconds=1)), name)  # and 10 s for clocks
+            sidecar = sidecar_of(c.path, c.agent, "--tls-ca", c.ca.file, "--token-file", file, name="sidecar-" + name)
+            app = App("sum", FOR_EVER, 65536, socket=sidecar.socket)
+            wait_for(lambda: any(s["pid"] == app.pid and s["expires"] for s in c.agent.sessions()), 20, "a session")
+            return app, file
+
+        kept, file = begin("kept")
+        left, _ = begin("left")
+        c.file(c.key.token(claims()), os.path.basename(file))
+        wait_for(lambda: "session.renewed" in c.agent.log(), 10, "the sidecar brings the new one")
+        left.line(f"gave {NOT_PERMITTED}", 25)
+        assert "session.expired" in c.agent.log() and left.wait() != 0, c.agent.log()
+        time.sleep(1)
+        kept.close_stdin()
+        kept.right(30)
+        metrics = c.agent.http("/metrics")
+        assert "sessions_renewed_total 1" in metrics and "sessions_expired_total 1" in metrics, metrics
+
+
+# --- by certificate ---
+
+SPIFFE = "URI:spiffe://cluster.local/ns/{}/sa/trainer"
+
+
+@contextlib.contextmanager
+def certified(*flags):
+    """(path, authority, agent) of an agent that asks for certificates."""
+    with folder() as path:
+        ca = Authority(path)
+        agent = Agent(path, *agent_flags(*ca.issue("agent"), "--set", f"tls.client_ca={ca.file}",
+                                         "--set", "tls.require_client_cert=true"), *(flags or ("--set", "token=")))
+        agent.address = f"tls://{agent.address}"
+        yield path, ca, agent
+
+
+def own(ca, name, alternative):
+    cert, key = ca.issue(name, alternative=alternative, usage="clientAuth")
+    return "--tls-ca", ca.file, "--tls-cert", cert, "--tls-key", key
+
+
+def asked(agent, *flags):
+    got = subprocess.run([CLIENT, "probe", "--agent", agent.address, *flags], capture_output=True, text=True,
+                         timeout=20, env=environment())
+    return got.returncode, got.stdout + got.stderr
+
+
+def test_a_certificate_is_a_tenant():
+    with certified() as (path, ca, agent):
+        sidecar = sidecar_of(path, agent, *own(ca, "one", SPIFFE.format("team-a")))
+        app = App("sum", FOR_EVER, 65536, socket=sidecar.socket)
+        session = wait_for(agent.sessions, 20, "a session")[0]
+        assert session["tenant"] == "team-a" and session["expires"] > time.time(), session
+        app.close_stdin()
+        app.right(30)
+        for alternative in (SPIFFE.format("team-a") + "," + SPIFFE.format("team-b"), "URI:https://team-a.example",
+                            SPIFFE.format("team-a") + "/x", SPIFFE.format(".."), SPIFFE.format("Team")):
+            status, said = asked(agent, *own(ca, "bad", alternative))
+            assert status == 3 and "set it on the client's side" in said, (alternative, said)
+        assert "is not one SPIFFE identity" in agent.log(), agent.log()
+
+
+def test_certificate_and_token_name_one_tenant():
+    with folder() as there:
+        tokens = os.path.join(there, "tokens")
+        put(tokens, "token-a team-a\ntoken-b team-b\n")
+        with certified("--token-file", tokens) as (path, ca, agent):
+            first, named = own(ca, "one", SPIFFE.format("team-a")), own(ca, "two", "DNS:team-b")
+            other = own(ca, "three", "DNS:nobodys-name")
+            for flags, token, status in ((first, "token-a", 0), (first, "token-b", 3), (named, "token-b", 0),
+                                         (named, "token-a", 3), (other, "token-a", 0), (other, "token-b", 0),
+                                         (first, "", 3)):
+                got, said = asked(agent, *flags, *(("--token", token) if token else ()))
+                assert got == status, (flags, token, said)
+            assert "name different tenants" in agent.log(), agent.log()
+    with cluster() as c:
+        agent = Agent(os.path.join(c.path, "2"), *agent_flags(*c.ca.issue("agent2")), "--set", "token=", "--set",
+                      f"tls.client_ca={c.ca.file}", "--set", f"service_account.keys={c.jwks}")
+        agent.address = f"tls://{agent.address}"
+        file = c.file(c.key.token(claims()))
+        for namespace, status in (("team-a", 0), ("team-b", 3)):
+            got, said = asked(agent, *own(c.ca, "n-" + namespace, SPIFFE.format(namespace)), "--token-file", file)
+            assert got == status, (namespace, said)
+
+
+def test_a_ticket_does_not_outlive_the_certificate():
+    with certified() as (path, ca, agent):
+        end = time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + 5))
+        cert, key = ca.issue("short", alternative=SPIFFE.format("team-a"), usage="clientAuth", end=end)
+        made = context(ca.file)
+        made.load_cert_chain(cert, key)
+        session = None
+        for status in (0, None):
+            with socket.create_connection(plain_address(agent), 10) as raw, \
+                    made.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as wire:
+                assert wire.session_reused == bool(session)
+                assert say_hello(wire, b"", PROBE) == status
+                session = wire.session
+            wait_for(lambda: status is None or time.time() > calendar.timegm(time.strptime(end, "%Y%m%d%H%M%SZ")), 10,
+                     "it has expired", 0.1)
+        assert "the client's certificate has expired" in agent.log(), agent.log()
 
 
 def test_a_bad_configuration_is_named():

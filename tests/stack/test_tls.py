@@ -31,7 +31,7 @@ class Authority:
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                 "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.file)
 
-    def issue(self, name, alternative="IP:127.0.0.1", usage="serverAuth", expired=False):
+    def issue(self, name, alternative="IP:127.0.0.1", usage="serverAuth", expired=False, end=None):
         cert, key, asked = (os.path.join(self.path, f"{name}.{end}") for end in ("pem", "key", "csr"))
         extra, index = os.path.join(self.path, f"{name}.ext"), os.path.join(self.path, "index")
         with open(extra, "w") as file:
@@ -41,7 +41,8 @@ class Authority:
         open(index, "a").close()
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
                 "-keyout", key, "-out", asked)
-        dates = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z") if expired else ("-days", "1")
+        dates = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z") if expired else \
+            ("-enddate", end) if end else ("-days", "1")
         openssl("ca", "-batch", "-config", extra, "-cert", self.file, "-keyfile", self.key, "-in", asked, "-out", cert,
                 "-notext", "-extensions", "e", *dates)
         return cert, key

@@ -16,6 +16,7 @@
 #include "common/wait.h"
 #include "protocol/wire/status.h"
 #include "transport/stream.h"
+#include "transport/tls/certificate.h"
 #include "transport/tls/context.h"
 
 #define BUCKETS 256
@@ -29,6 +30,7 @@ struct tls_connection {
 	enum transport_end end;
 	char host[256]; /* client's */
 	struct transport_peer peer;
+	struct transport_certificate certificate; /* agent's: the client's */
 	SSL *ssl; /* handshake, and until the client's first data: a ticket may come */
 	BIO *in, *out;
 	struct tls_secrets secrets;
@@ -145,6 +147,13 @@ int tls_connection_open(int fd, enum transport_end end, const char *host,
 	*at = c;
 	pthread_mutex_unlock(&table.lock);
 	return 0;
+}
+
+void tls_connection_certificate(int fd, struct transport_certificate *certificate)
+{
+	struct tls_connection *c = find(fd);
+
+	*certificate = c ? c->certificate : (struct transport_certificate){0};
 }
 
 /* --- failing ------------------------------------------------------------------------------ */
@@ -307,8 +316,12 @@ static int finished(struct tls_connection *c, struct error *error)
 {
 	int ret;
 
-	if (c->end == TRANSPORT_AGENT)
+	if (c->end == TRANSPORT_AGENT) {
 		c->tickets = count_tickets(c);
+		/* A ticket outlives the certificate that it was given for. */
+		if (!certificate_read(c->ssl, &c->certificate))
+			return fail(c, error, "the client's certificate has expired");
+	}
 	ret = take_keys(c);
 	if (ret)
 		return fail(c, error, "TLS handshake: no keys came of it");

@@ -33,6 +33,9 @@ int tls_connection_handshake(int fd, struct error *error);
 /* For transport.why. */
 const char *tls_connection_why(int fd);
 
+/* For transport.certificate. */
+void tls_connection_certificate(int fd, struct transport_certificate *certificate);
+
 /* Its keys as they are now. -EPROTO where bytes were read that nobody took, or there are none.
  */
 int tls_connection_state(int fd, struct tls_state *state);

@@ -349,6 +349,24 @@ SSL *tls_context_session(enum transport_end end, const char *host, struct error 
 	return ssl;
 }
 
+int64_t tls_context_expires(enum transport_end end)
+{
+	struct context *context = &contexts[end];
+	X509 *own = NULL;
+	struct tm at;
+	int64_t expires = 0;
+
+	pthread_mutex_lock(&context->lock);
+	if (context->ctx) {
+		look_again(context, end);
+		own = SSL_CTX_get0_certificate(context->ctx);
+	}
+	if (own && ASN1_TIME_to_tm(X509_get0_notAfter(own), &at) == 1)
+		expires = timegm(&at);
+	pthread_mutex_unlock(&context->lock);
+	return expires;
+}
+
 const char *tls_context_ca(enum transport_end end)
 {
 	return contexts[end].settings.ca;

@@ -21,6 +21,9 @@ int tls_context_set(
  * set, or no memory. */
 SSL *tls_context_session(enum transport_end end, const char *host, struct error *error);
 
+/* When the certificate that this process shows ends, as Unix time; 0: it has none. */
+int64_t tls_context_expires(enum transport_end end);
+
 /* The CA file of this process, for texts. */
 const char *tls_context_ca(enum transport_end end);
 

@@ -70,9 +70,15 @@ void tls_forget(int fd)
 	tls_connection_forget(fd);
 }
 
+void tls_certificate(int fd, struct transport_certificate *certificate)
+{
+	tls_connection_certificate(fd, certificate);
+}
+
 void tls_counts(struct transport_tls_counts *counts)
 {
 	tls_connection_counts(counts);
+	counts->expires = tls_context_expires(TRANSPORT_AGENT);
 }
 
 /* A memfd with STATE, read from its start. fd, or -errno. */
@@ -204,7 +210,7 @@ static int connect_tls(struct dial *dial, enum session_role role)
 	uint16_t port;
 	int ret = 0, fd;
 
-	if (role == SESSION_STRIPE)
+	if (role == SESSION_STRIPE || role == SESSION_RENEW)
 		snprintf(host, sizeof(host), "%s", (char *)dial->place.bytes + NATIVE_PLACE);
 	else
 		ret = tcp_parse_host(

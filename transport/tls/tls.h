@@ -31,6 +31,7 @@ TLS_WEAK ssize_t tls_read(int fd, void *bytes, size_t n);
 TLS_WEAK int tls_write(int fd, const void *bytes, size_t n);
 TLS_WEAK const char *tls_why(int fd);
 TLS_WEAK void tls_forget(int fd);
+TLS_WEAK void tls_certificate(int fd, struct transport_certificate *certificate);
 TLS_WEAK void tls_counts(struct transport_tls_counts *counts);
 
 #endif
