@@ -53,6 +53,12 @@ MATRIX = {
     "monitoring on": (["metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true",
                        "metrics.dashboard.enabled=true"], [MAP], ["PodMonitor", "PrometheusRule"], []),
     "token": (["auth.enabled=true", "auth.token=abc", "auth.namespaces={a,b}"], [MAP], ["Secret"], []),
+    "tls": (["tls.enabled=true", "tls.namespaces={a,b}"], [MAP], ["Secret", "ConfigMap"], ["Issuer", "Certificate"]),
+    "tls of theirs": (["tls.enabled=true", "tls.issuer=existing"], [MAP], [], ["Secret"]),
+    "accounts": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys",
+                  "auth.serviceAccount.tenant=service_account", "auth.serviceAccount.issuer=https://x.example"], [*KYVERNO], ["Secret"], []),
+    "accounts, old kyverno": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys"],
+                              KYVERNO[:1], ["ClusterPolicy"], []),
     "token of theirs": (["auth.enabled=true", "auth.existing=true"], [MAP], [], ["Secret"]),
     "injector only": (["agent.enabled=false", "injector.server=10.0.0.1:9998"], [MAP], ["MutatingAdmissionPolicy"],
                       ["DaemonSet", "Service", "ServiceAccount", "NetworkPolicy", "ConfigMap"]),
@@ -85,6 +91,16 @@ REFUSED = [
     (["auth.token=x"], [MAP], "auth.enabled is false"),
     (["auth.enabled=true", "auth.existing=true", "auth.token=x"], [MAP], "auth.token is of no use"),
     (["auth.limits.a.memory=1Gi"], [], "auth.enabled is false"),
+    (["auth.serviceAccount.enabled=true"], [MAP], "needs tls.enabled"),
+    (["auth.serviceAccount.enabled=true", "tls.enabled=true"], [MAP], "kubectl get --raw /openid/v1/jwks"),
+    (["auth.serviceAccount.enabled=true", "tls.enabled=true", "auth.enabled=true"], [MAP], "takes the place of the secrets"),
+    (["auth.serviceAccount.configMap=x"], [MAP], "auth.serviceAccount.enabled is false"),
+    (["auth.serviceAccount.seconds=60"], [MAP], "auth/serviceAccount/seconds"),
+    (["tls.namespaces={a}"], [MAP], "agents would speak in the clear"),
+    (["tls.enabled=true", "tls.issuer=existing", "tls.namespaces={a}"], [MAP], "makes no ConfigMap"),
+    (["tls.enabled=true", "tls.issuer=cert-manager"], [MAP], "needs cert-manager"),
+    (["tls.enabled=true", "agent.config.tls.cert=/x"], [MAP], "agent.config.tls: the chart sets this key itself"),
+    (["agent.config.service_account.keys=/x"], [MAP], "the chart sets this key itself"),
     (["auth.enabled=true", "auth.limits.a.memory=1Gi"], [], "auth.limits.a: only a namespace"),
     (["auth.enabled=true", "auth.namespaces={a}", "auth.limits.a.memory=lots"], [], "auth/limits/a/memory"),
     (["auth.enabled=true", "auth.namespaces={a}", "auth.limits.a.sessions=5000"], [], "auth/limits/a/sessions"),
@@ -235,7 +251,7 @@ def check_schema(checks):
 def check_config_keys(checks):
     """agent.config takes what the agent's configuration has."""
     source = (ROOT / "gpu-agent/supervisor/settings.c").read_text()
-    known = set(re.findall(r'^\t\{"([a-zA-Z_.]+)",', source, re.M)) | {"library_path"}
+    known = set(re.findall(r'^\t\{"([a-zA-Z_.]+)",', source, re.M)) | {"library_path", "tenants"}
     libraries = (ROOT / "gpu-agent/generated/libraries.inc").read_text()
     known |= {f"libraries.{key}" for key in re.findall(r'^LIBRARY_ROW\([^"]*"([a-zA-Z_]+)"', libraries, re.M)}
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"]["agent"]["properties"]["config"]
@@ -285,6 +301,45 @@ def check_agent(checks):
         checks.check("the agent takes it", tried.returncode and tried.stderr)
         wrong = run(agent, "--check-config", "--config", file.name, "--set", "memory_reserve=lots")
         checks.check("and not a wrong one", (not wrong.returncode or "memory_reserve" not in wrong.stderr) and wrong.stderr)
+
+
+def check_tls(checks):
+    """The certificate is the agent's, by the CA that pods are told; who asks for one by cert-manager gets that; and
+    the sidecar alone has a token of its ServiceAccount."""
+    values = ["tls.enabled=true", "tls.namespaces={a,b}", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys"]
+    things = [thing for thing in yaml.safe_load_all(template(values, KYVERNO[:1]).stdout) if thing]
+    by_name = {(thing["kind"], thing["metadata"]["name"], thing["metadata"].get("namespace")): thing for thing in things}
+    pair = by_name["Secret", "vcuda-tls", "vcuda"]["data"]
+    authorities = {by_name["ConfigMap", "vcuda-ca", space]["data"]["ca.crt"] for space in ("a", "b", "vcuda")}
+    checks.check("one CA everywhere", len(authorities) != 1 and authorities)
+    config = by_name["ConfigMap", "vcuda-agent", "vcuda"]["data"]["agent.yaml"]
+    with tempfile.TemporaryDirectory(prefix="vcuda-chart-") as folder:
+        ca, cert, key, keys, tried = (pathlib.Path(folder) / name for name in ("ca", "cert", "key", "keys", "agent.yaml"))
+        ca.write_text(authorities.pop())
+        cert.write_bytes(base64.b64decode(pair["tls.crt"]))
+        key.write_bytes(base64.b64decode(pair["tls.key"]))
+        keys.write_bytes((ROOT / "tests/fuzz/corpus/jwt/jwks").read_bytes())
+        done = run("openssl", "verify", "-CAfile", ca, "-purpose", "sslserver", "-verify_hostname", "vcuda-agent.vcuda.svc", cert)
+        checks.check("the certificate", done.returncode and done.stderr)
+        for there, here in (("/etc/vcuda/tls/tls.crt", cert), ("/etc/vcuda/tls/tls.key", key), ("/etc/vcuda/keys/jwks", keys)):
+            checks.check(f"{there} is configured", there not in config)
+            config = config.replace(there, str(here))
+        tried.write_text(config)
+        done = run(f"{os.environ.get('BUILD', 'build')}/bin/gpu-agent", "--check-config", "--config", tried)
+        checks.check("the agent takes its certificate and keys", done.returncode and done.stderr)
+        checks.check("and is not insecure", "insecure" in config)
+        before = next(thing["data"]["agent.yaml"] for key, thing in by_name.items() if key[1] == "vcuda-agent-check"
+                      and key[0] == "ConfigMap")
+        tried.write_text(before)
+        done = run(f"{os.environ.get('BUILD', 'build')}/bin/gpu-agent", "--check-config", "--config", tried)
+        checks.check("nor does it need them to be tried", done.returncode and done.stderr)
+    text = json.dumps(by_name["ClusterPolicy", "vcuda", None] if ("ClusterPolicy", "vcuda", None) in by_name else things)
+    checks.check("the sidecar's token", not re.search(r"serviceAccountToken:\\n\s+audience: vcuda-agent", text) and "is not projected")
+    checks.check("what the sidecar believes", "/etc/vcuda/token/ca.crt" not in text)
+    asked = template(["tls.enabled=true"], [MAP, "cert-manager.io/v1/Certificate"])
+    made = {thing["kind"]: thing for thing in yaml.safe_load_all(asked.stdout) if thing}
+    checks.check("by cert-manager", made["Certificate"]["spec"]["dnsNames"] != ["vcuda-agent.vcuda.svc"]
+                 or made["Issuer"]["spec"]["ca"]["secretName"] != "vcuda-tls-ca")
 
 
 def check_package(checks):
@@ -479,6 +534,7 @@ def main():
     check_schema(checks)
     check_config_keys(checks)
     check_agent(checks)
+    check_tls(checks)
     check_package(checks)
     check_ipc(checks)
     check_domain(checks)

@@ -11,8 +11,22 @@ cache_dir: /var/cache/vcuda/modules
 log: {{ .Values.agent.logLevel }}
 {{- if .Values.auth.enabled }}
 token_file: /etc/vcuda/token/{{ ternary "token" "tokens" .Values.auth.existing }}
-{{- else }}
+{{- else if not .Values.auth.serviceAccount.enabled }}
 insecure: true
+{{- end }}
+{{- if .Values.auth.serviceAccount.enabled }}
+service_account:
+  keys: /etc/vcuda/keys/jwks
+  {{- with .Values.auth.serviceAccount.issuer }}
+  issuer: {{ . | quote }}
+  {{- end }}
+  audience: {{ .Values.auth.serviceAccount.audience | quote }}
+  tenant: {{ .Values.auth.serviceAccount.tenant }}
+{{- end }}
+{{- if .Values.tls.enabled }}
+tls:
+  cert: /etc/vcuda/tls/tls.crt
+  key: /etc/vcuda/tls/tls.key
 {{- end }}
 {{- if not (or (hasKey .Values.agent.config "library_path") (hasKey .Values.agent.config "libraries")) }}
 # where the variants of the image have CUDA's libraries
@@ -168,6 +182,12 @@ spec:
         {{- if .Values.auth.enabled }}
         - {name: token, mountPath: /etc/vcuda/token, readOnly: true}
         {{- end }}
+        {{- if .Values.auth.serviceAccount.enabled }}
+        - {name: keys, mountPath: /etc/vcuda/keys, readOnly: true}
+        {{- end }}
+        {{- if .Values.tls.enabled }}
+        - {name: tls, mountPath: /etc/vcuda/tls, readOnly: true}
+        {{- end }}
         {{- with $agent.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -184,6 +204,18 @@ spec:
     - name: token
       secret:
         secretName: {{ .Values.auth.secretName }}{{ if not .Values.auth.existing }}-tenants{{ end }}
+        defaultMode: 0440
+    {{- end }}
+    {{- if .Values.auth.serviceAccount.enabled }}
+    - name: keys
+      configMap:
+        name: {{ .Values.auth.serviceAccount.configMap | default (printf "%s-keys" (include "vcuda.agent" .)) }}
+    {{- end }}
+    {{- if .Values.tls.enabled }}
+    - name: tls
+      secret:
+        secretName: {{ .Values.tls.secretName }}
+        items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
         defaultMode: 0440
     {{- end }}
     {{- with $agent.extraVolumes }}

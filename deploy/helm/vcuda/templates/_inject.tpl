@@ -46,6 +46,10 @@ sidecar:
     - {name: VCUDA_SHM_SIZE, value: "${shmSize}"}
     - {name: VCUDA_LOG_LEVEL, value: "${logLevel}"}
     - {name: VCUDA_TOKEN_FILE, value: "${tokenFile}"}
+    {{- if .Values.tls.enabled }}
+    - {name: VCUDA_CA, value: /etc/vcuda/token/ca.crt}
+    - {name: VCUDA_TLS_NAME, value: {{ include "vcuda.tls.name" . }}}
+    {{- end }}
     - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
     - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
     - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
@@ -77,8 +81,24 @@ sidecar:
 volumes:
   - {name: tensor-fusion-libs, emptyDir: {sizeLimit: 64Mi}}
   - {name: tensor-fusion-shm, emptyDir: {medium: Memory, sizeLimit: "${shmSize}"}}
+  {{- $account := .Values.auth.serviceAccount }}
+  {{- if or $account.enabled .Values.tls.enabled }}
+  - name: tensor-fusion-token
+    projected:
+      sources:
+        {{- if $account.enabled }}
+        - serviceAccountToken: {audience: {{ $account.audience }}, expirationSeconds: {{ $account.seconds }}, path: token}
+        {{- else }}
+        - secret: {name: "${authSecret}", optional: "${authOptional}"}
+        {{- end }}
+        {{- if .Values.tls.enabled }}
+        # Whom the sidecar believes; a missing one is an event that names it.
+        - configMap: {name: {{ .Values.tls.caConfigMap }}, items: [{key: ca.crt, path: ca.crt}]}
+        {{- end }}
+  {{- else }}
   # Optional unless agents ask for a token: then a missing secret is an event that names it.
   - {name: tensor-fusion-token, secret: {secretName: "${authSecret}", optional: "${authOptional}"}}
+  {{- end }}
 mounts:
   - {name: tensor-fusion-libs, mountPath: /lib/vcuda, readOnly: true}
   - {name: tensor-fusion-shm, mountPath: /run/tensor-fusion}
@@ -309,8 +329,13 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
   cel: "{{ if $auth }}false{{ else }}!('{{ $p }}auth-secret' in variables.annotations){{ end }}"
   jmespath: "{{ if $auth }}`false`{{ else }}!(annotations.\"{{ $p }}auth-secret\"){{ end }}"
 - name: tokenFile
+  {{- if .Values.auth.serviceAccount.enabled }}
+  cel: "'/etc/vcuda/token/token'"
+  jmespath: "'/etc/vcuda/token/token'"
+  {{- else }}
   cel: "variables.authOptional ? '' : '/etc/vcuda/token/token'"
   jmespath: "(authOptional && '') || (!authOptional && '/etc/vcuda/token/token') || ''"
+  {{- end }}
 # Shared memory is charged to the sidecar, which makes it: the limit is what it needs itself and that.
 - name: memorySum
   cel: >-
