@@ -55,6 +55,8 @@ int tcp_parse_host(const char *text, uint16_t default_port, char *host, uint16_t
 	return 0;
 }
 
+#define BACKLOG 1024
+
 static int listen_one(const struct addrinfo *at)
 {
 	cleanup_close int fd =
@@ -67,7 +69,7 @@ static int listen_one(const struct addrinfo *at)
 		return -errno;
 	if (at->ai_family == AF_INET6)
 		(void)!setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	if (bind(fd, at->ai_addr, at->ai_addrlen) || listen(fd, 256))
+	if (bind(fd, at->ai_addr, at->ai_addrlen) || listen(fd, BACKLOG))
 		return -errno;
 	return take_fd(&fd);
 }

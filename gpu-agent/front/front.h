@@ -28,6 +28,7 @@
 #define FRONT_MS 1000000ull
 #define METER_STALE_NS (20000 * FRONT_MS) /* the meter speaks every 5 s */
 
+struct budgets;
 struct http;
 struct journal;
 struct key_set;
@@ -43,6 +44,8 @@ struct front {
 	const struct transport *transports[TRANSPORT_LISTENERS]; /* of each */
 	struct watch health;
 	struct hello_slot *slots;
+	struct budgets *budgets; /* of addresses */
+	uint64_t pressed_until;	 /* more connections came at once than can be looked at */
 	uint32_t half_open;
 	struct session *sessions;
 	struct tenants *tenants;

@@ -27,7 +27,9 @@
 #include "protocol/wire/status.h"
 #include "transport/stream.h"
 
-#define ACCEPTS_A_TURN 64
+#define ACCEPTS_A_TURN 256
+#define PRESSED 32		     /* at once … */
+#define PRESSED_NS (1000 * FRONT_MS) /* … are too many for so long */
 #define LINGER_NS (1000 * FRONT_MS)
 
 const char *refusal_name(enum refusal refusal)
@@ -355,6 +357,17 @@ static struct hello_slot *make_room(struct front *front, const struct transport_
 	return slot;
 }
 
+/* Whether the connection may cost anything. Each is counted, and none is turned away while
+ * there is time for all. */
+static bool affordable(struct front *front, const struct transport_peer *peer, int at_once)
+{
+	uint64_t now = wait_now();
+
+	if (at_once >= PRESSED)
+		front->pressed_until = now + PRESSED_NS;
+	return budgets_take(front->budgets, peer, now) || now >= front->pressed_until;
+}
+
 static void listener_ready(struct watch *watch, uint32_t mask)
 {
 	struct front *front = watch->owner;
@@ -368,6 +381,12 @@ static void listener_ready(struct watch *watch, uint32_t mask)
 
 		if (fd < 0)
 			return;
+		if (!affordable(front, &peer, i)) {
+			count_refusal(front, REFUSAL_FLOOD, &peer);
+			tcp_stream_reset(fd);
+			transport_drop(front->transports[which], fd);
+			continue;
+		}
 		slot = make_room(front, &peer);
 		slot->transport = front->transports[which];
 		if (events_watch(&front->events, &slot->watch, fd, EPOLLIN, hello_ready)) {
@@ -410,7 +429,8 @@ int hello_open(struct front *front, struct error *error)
 	const struct transport_listening *listening = &front->config->listening;
 
 	front->slots = calloc(HELLO_SLOTS, sizeof(*front->slots));
-	if (!front->slots)
+	front->budgets = calloc(1, sizeof(*front->budgets));
+	if (!front->slots || !front->budgets)
 		return error_set(error, ENOMEM, "slots for connections");
 	for (unsigned i = 0; i < HELLO_SLOTS; i++)
 		front->slots[i].watch.fd = -1;
@@ -436,5 +456,6 @@ void hello_close(struct front *front)
 			drop(front, &front->slots[i]);
 	for (unsigned i = 0; i < front->config->listening.count; i++)
 		close(events_forget(&front->events, &front->listeners[i]));
+	free(front->budgets);
 	free(front->slots);
 }

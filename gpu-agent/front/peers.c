@@ -34,3 +34,31 @@ int peers_choose(const struct peers *peers, unsigned share)
 		return peers->own;
 	return peers->unused >= 0 ? peers->unused : peers->oldest;
 }
+
+static struct budget *budget_of(struct budgets *budgets, const struct transport_peer *peer)
+{
+	struct budget *oldest = &budgets->at[0];
+
+	for (unsigned i = 0; i < BUDGETS; i++) {
+		struct budget *budget = &budgets->at[i];
+
+		if (budget->full_at && transport_same(&budget->peer, peer))
+			return budget;
+		if (budget->full_at < oldest->full_at)
+			oldest = budget;
+	}
+	*oldest = (struct budget){.peer = *peer};
+	return oldest;
+}
+
+bool budgets_take(struct budgets *budgets, const struct transport_peer *peer, uint64_t now)
+{
+	struct budget *budget = budget_of(budgets, peer);
+
+	if (budget->full_at < now)
+		budget->full_at = now;
+	if (budget->full_at - now >= BUDGET_CONNECTIONS * BUDGET_REFILL_NS)
+		return false;
+	budget->full_at += BUDGET_REFILL_NS;
+	return true;
+}

@@ -27,4 +27,20 @@ void peers_meet(struct peers *peers, int place, bool taken, const struct transpo
  * address has `share` of them at the most, 1 or more. */
 int peers_choose(const struct peers *peers, unsigned share);
 
+/* What an address costs: so many connections a second, and more at a time. Those beyond are
+ * turned away while more come than the front can look at; their cost is then no one else's. */
+#define BUDGET_CONNECTIONS 512
+#define BUDGET_REFILL_NS 5000000ull /* 200 a second */
+#define BUDGETS 256		    /* addresses; who was silent longest is forgotten */
+
+struct budgets {
+	struct budget {
+		struct transport_peer peer;
+		uint64_t full_at; /* CLOCK_MONOTONIC ns: when nothing is used up any more */
+	} at[BUDGETS];
+};
+
+/* One connection of PEER at NOW; false: it is beyond. */
+bool budgets_take(struct budgets *budgets, const struct transport_peer *peer, uint64_t now);
+
 #endif

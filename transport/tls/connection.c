@@ -116,6 +116,25 @@ void tls_connection_forget(int fd)
 	connection_free(found);
 }
 
+static int begin_handshake(struct tls_connection *c, struct error *error)
+{
+	SSL *ssl = tls_context_session(c->end, c->host, error);
+
+	c->in = BIO_new(BIO_s_mem());
+	c->out = BIO_new(BIO_s_mem());
+	if (!ssl || !c->in || !c->out) {
+		SSL_free(ssl);
+		BIO_free(c->in);
+		BIO_free(c->out);
+		c->in = c->out = NULL;
+		return -EPROTO;
+	}
+	SSL_set_bio(ssl, c->in, c->out);
+	tls_context_watch(ssl, &c->secrets);
+	c->ssl = ssl;
+	return 0;
+}
+
 int tls_connection_open(int fd, enum transport_end end, const char *host,
 	const struct transport_peer *peer, struct error *error)
 {
@@ -131,17 +150,11 @@ int tls_connection_open(int fd, enum transport_end end, const char *host,
 		snprintf(c->host, sizeof(c->host), "%s", host);
 	if (peer)
 		c->peer = *peer;
-	c->ssl = tls_context_session(end, c->host, error);
-	c->in = BIO_new(BIO_s_mem());
-	c->out = BIO_new(BIO_s_mem());
-	if (!c->ssl || !c->in || !c->out) {
-		BIO_free(c->in);
-		BIO_free(c->out);
+	/* The agent's waits for the first bytes: who says nothing costs no more than this. */
+	if (end == TRANSPORT_CLIENT && begin_handshake(c, error)) {
 		connection_free(c);
 		return -EPROTO;
 	}
-	SSL_set_bio(c->ssl, c->in, c->out);
-	tls_context_watch(c->ssl, &c->secrets);
 	pthread_mutex_lock(&table.lock);
 	at = place(fd);
 	*at = c;
@@ -388,6 +401,8 @@ static int handshake(struct tls_connection *c, struct error *error)
 		c->heard += c->got;
 		if (c->heard > HANDSHAKE_BYTES)
 			return fail(c, error, "TLS handshake: too long");
+		if (!c->ssl && begin_handshake(c, error))
+			return fail(c, error, "TLS handshake: no memory");
 		if (BIO_write(c->in, c->record, (int)c->got) != (int)c->got)
 			return fail(c, error, "TLS handshake: no memory");
 		c->got = 0;
