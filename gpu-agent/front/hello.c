@@ -124,6 +124,22 @@ static void refuse(struct front *front, struct hello_slot *slot, enum refusal re
 	answer_last(front, slot, &welcome);
 }
 
+/* Who the client was taken for, and until when: for `vcuda doctor`. */
+static void say_who(const struct hello_from *from, char text[192])
+{
+	size_t at = strlen(text);
+	char until[32];
+	struct tm tm;
+	time_t end = time(NULL) + (time_t)(from->proven_ns / (1000 * FRONT_MS));
+
+	if (from->proven_ns == UINT64_MAX) {
+		snprintf(text + at, 192 - at, "; as %s", from->tenant->name);
+		return;
+	}
+	strftime(until, sizeof(until), "%FT%TZ", gmtime_r(&end, &tm));
+	snprintf(text + at, 192 - at, "; as %s until %s", from->tenant->name, until);
+}
+
 static void answer_probe(
 	struct front *front, struct hello_slot *slot, const struct hello_from *from)
 {
@@ -154,12 +170,14 @@ static void answer_probe(
 	for (uint32_t d = 0; d < front->ledger.device_count && !full; d++)
 		if (ledger_free(&front->ledger, d) > welcome.free_memory)
 			welcome.free_memory = ledger_free(&front->ledger, d);
-	if (!welcome.status && !full)
+	if (!welcome.status && !full) {
 		snprintf(welcome.text, sizeof(welcome.text), "ready: %u %s, %u ready %s",
 			front->ledger.device_count,
 			front->ledger.device_count == 1 ? "GPU" : "GPUs",
 			front->pool.count[WORKER_READY],
 			front->pool.count[WORKER_READY] == 1 ? "worker" : "workers");
+		say_who(from, welcome.text);
+	}
 	answer_last(front, slot, &welcome);
 }
 

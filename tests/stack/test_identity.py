@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import socket
 import subprocess
 import time
@@ -372,6 +373,8 @@ def test_certificate_and_token_name_one_tenant():
         for namespace, status in (("team-a", 0), ("team-b", 3)):
             got, said = asked(agent, *own(c.ca, "n-" + namespace, SPIFFE.format(namespace)), "--token-file", file)
             assert got == status, (namespace, said)
+            # What `vcuda doctor` shows.
+            assert status or re.search(r"ready: 1 GPU, .*; as team-a until 20\d\d-\d\d-\d\dT", said), said
 
 
 def test_a_ticket_does_not_outlive_the_certificate():
