@@ -38,6 +38,7 @@ CUresult serve_vcudaEventCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaEventDestroy(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r);
 CUresult serve_vcudaNvmlText(struct worker *w, struct request *r);
+CUresult serve_vcudaNvmlFields(struct worker *w, struct request *r);
 CUresult serve_vcudaVmmCreate(struct worker *w, struct request *r);
 CUresult serve_vcudaVmmMap(struct worker *w, struct request *r);
 CUresult serve_vcudaVmmRelease(struct worker *w, struct request *r);

@@ -37,6 +37,7 @@ enum vcuda_op {
 	OP_vcudaEventDestroy = 43,
 	OP_vcudaNvmlFacts = 48,
 	OP_vcudaNvmlText = 49,
+	OP_vcudaNvmlFields = 52,
 	OP_vcudaVmmCreate = 56,
 	OP_vcudaVmmMap = 57,
 	OP_vcudaVmmRelease = 58,

@@ -329,6 +329,18 @@ struct wire_vcudaNvmlText_reply {
 };
 _Static_assert(sizeof(struct wire_vcudaNvmlText_reply) == 8, "");
 
+/* call 52 */
+struct wire_vcudaNvmlFields {
+	int32_t device;
+	uint32_t count;
+	struct wire_run fields; /* 8*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlFields) == 16, "");
+struct wire_vcudaNvmlFields_reply {
+	struct wire_run values; /* at most 32*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaNvmlFields_reply) == 8, "");
+
 /* post 56 */
 struct wire_vcudaVmmCreate {
 	uint64_t memory; /* KIND_CUmemGenericAllocationHandle, minted by the shim */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What vcudaNvmlFacts and vcudaNvmlText carry: what a worker knows of a GPU beyond CUDA, as
- * numbers and texts.  A fact that the agent cannot know (no NVML there, not on this GPU) is not
- * set in `known`; nothing is ever made up for it.
+ * What vcudaNvmlFacts, vcudaNvmlText and vcudaNvmlFields carry: what a worker knows of a GPU
+ * beyond CUDA, as numbers and texts.  A fact that the agent cannot know (no NVML there, not on
+ * this GPU) is not set in `known`; nothing is ever made up for it.
  */
 #ifndef VCUDA_PROTOCOL_WIRE_NVML_H
 #define VCUDA_PROTOCOL_WIRE_NVML_H
@@ -57,6 +57,14 @@ enum nvml_fact {
 	NVML_FACT_BUS_WIDTH = 50, /* bits */
 	NVML_FACT_SLOWDOWN = 51,  /* degrees C */
 	NVML_FACT_SHUTDOWN = 52,  /* degrees C */
+	/* The fabric that the GPU belongs to; its cluster's UUID in two halves of 8 bytes. */
+	NVML_FACT_FABRIC_STATE = 53,
+	NVML_FACT_FABRIC_STATUS = 54,
+	NVML_FACT_FABRIC_CLIQUE = 55,
+	NVML_FACT_FABRIC_CLUSTER = 56,
+	NVML_FACT_FABRIC_HEALTH = 58,	      /* a mask */
+	NVML_FACT_FABRIC_HEALTH_SUMMARY = 59, /* NVML of 13.0 and newer */
+	NVML_FACT_MIG_DEVICES_MAX = 60,
 };
 #define NVML_FACTS_MAX 64
 
@@ -74,5 +82,17 @@ enum nvml_text {
 	NVML_TEXT_PART_NUMBER = 5,
 };
 #define NVML_TEXT_BYTES 96
+
+/* One of the field values of vcudaNvmlFields: what is asked, and what is told. */
+struct nvml_field {
+	uint32_t field, scope;
+};
+struct nvml_field_value {
+	int64_t timestamp, latency; /* us */
+	uint32_t type;		    /* nvmlValueType_t: how `value` is read */
+	int32_t status;		    /* nvmlReturn_t */
+	uint64_t value;		    /* the bytes of nvmlValue_t */
+};
+#define NVML_FIELDS_MAX 32 /* in one call */
 
 #endif

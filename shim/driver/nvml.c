@@ -70,3 +70,30 @@ CUresult vcuda_nvml_text(int device, uint32_t which, char text[NVML_TEXT_BYTES])
 	}
 	return shim_end(&call);
 }
+
+CUresult vcuda_nvml_fields(int device, uint32_t count, const struct nvml_field *fields,
+	struct nvml_field_value *values)
+{
+	struct shim_call call;
+	struct wire_vcudaNvmlFields *body;
+	const struct wire_vcudaNvmlFields_reply *reply;
+	CUresult status = vcuda_nvml_join();
+	const char *bytes = NULL;
+	size_t n = 0;
+
+	if (status)
+		return status;
+	body = shim_begin(&call, OP_vcudaNvmlFields, sizeof(*body));
+	body->device = device;
+	body->count = count;
+	shim_put(&call, &body->fields, fields, count * sizeof(*fields));
+	reply = shim_wait(&call, sizeof(*reply));
+	if (reply)
+		bytes = shim_run(&call, &reply->values, &n);
+	if (bytes && n == count * sizeof(*values))
+		memcpy(values, bytes, n);
+	else
+		bytes = NULL;
+	status = shim_end(&call);
+	return status || bytes ? status : CUDA_ERROR_UNKNOWN;
+}

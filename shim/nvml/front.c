@@ -17,8 +17,7 @@ static struct {
 	char slots[OPEN_DEVICES]; /* their addresses are the handles */
 } nvml;
 
-/* How a failure of the session is told. */
-static nvmlReturn_t front_status(CUresult status)
+nvmlReturn_t front_status(CUresult status)
 {
 	switch (status) {
 	case CUDA_SUCCESS: return NVML_SUCCESS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The NVML front: libvcuda-nvml.so, which stands for NVIDIA's libnvidia-ml.so.1.  It exports
- * every function of nvml.h; those of device.c, live.c, process.c and system.c are served, those
- * listed in protocol/api/nvml.api answer NOT_SUPPORTED.
+ * every function of nvml.h; those of device.c, live.c, fabric.c, process.c and system.c are
+ * served, those listed in protocol/api/nvml.api answer NOT_SUPPORTED.
  *
  * It holds no connection of its own: what a session learned at its start is told locally, what
  * changes is asked through the driver front (shim/driver/nvml.h, which also says what a fork
@@ -31,6 +31,9 @@ nvmlDevice_t front_handle(unsigned index);
 /* The device of a handle and its number, or INVALID_ARGUMENT, UNINITIALIZED. */
 nvmlReturn_t front_device(
 	nvmlDevice_t handle, const struct open_device **device, unsigned *index);
+
+/* How a failure of the session is told. */
+nvmlReturn_t front_status(CUresult status);
 
 /* Asks for the facts of MASK; NOT_SUPPORTED unless all of them are known. */
 #define FRONT_BIT(fact) (1ull << (fact))

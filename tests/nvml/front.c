@@ -116,6 +116,9 @@ static void versions(nvmlDevice_t device)
 /* What nobody can know of a software GPU, and what is not served at all. */
 static void refusals(nvmlDevice_t device)
 {
+	nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT};
+	nvmlGpuFabricInfo_t fabric;
+	nvmlGpuFabricInfoV_t newer;
 	nvmlMemory_v2_t memory = {.version = 1};
 	unsigned value;
 
@@ -127,6 +130,15 @@ static void refusals(nvmlDevice_t device)
 	is(NVML(nvmlDeviceGetClockInfo)(device, (nvmlClockType_t)9, &value),
 		NVML_ERROR_INVALID_ARGUMENT);
 	is(NVML(nvmlDeviceSetFanSpeed_v2)(device, 0, 50), NVML_ERROR_NOT_SUPPORTED);
+	is(NVML(nvmlDeviceGetGpuFabricInfo)(device, &fabric), NVML_ERROR_NOT_SUPPORTED);
+	newer.version = nvmlGpuFabricInfo_v3 + 1;
+	is(NVML(nvmlDeviceGetGpuFabricInfoV)(device, &newer),
+		NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+	is(NVML(nvmlDeviceGetFieldValues)(device, 0, &field), NVML_ERROR_INVALID_ARGUMENT);
+	is(NVML(nvmlDeviceGetFieldValues)(device, 1, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	is(NVML(nvmlDeviceGetFieldValues)(NULL, 1, &field), NVML_ERROR_INVALID_ARGUMENT);
+	is(NVML(nvmlDeviceGetFieldValues)(device, 1, &field), NVML_SUCCESS);
+	is(field.nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
 	is(NVML(nvmlDeviceGetMemoryInfo_v2)(device, &memory),
 		NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }

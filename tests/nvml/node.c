@@ -167,6 +167,49 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(
 	return NVML_SUCCESS;
 }
 
+ONE(nvmlDeviceGetMaxMigDeviceCount, unsigned, 7)
+
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *info)
+{
+	const unsigned version = info->version;
+
+	if (device != DEVICE)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (version != nvmlGpuFabricInfo_v2 && version != nvmlGpuFabricInfo_v3)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	for (unsigned i = 0; i < NVML_GPU_FABRIC_UUID_LEN; i++)
+		info->clusterUuid[i] = (unsigned char)(200 + i);
+	info->status = NVML_ERROR_NO_DATA;
+	info->cliqueId = 4000000001u;
+	info->state = NVML_GPU_FABRIC_STATE_COMPLETED;
+	info->healthMask = 0x2a1u;
+	if (version == nvmlGpuFabricInfo_v3)
+		info->healthSummary = NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY;
+	return NVML_SUCCESS;
+}
+
+/* Each field's value is made of its number and its scope; one is not supported, one a double.
+ */
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
+{
+	for (int i = 0; i < count; i++) {
+		nvmlFieldValue_t *v = &values[i];
+
+		v->timestamp = 1700000000000000ll + i;
+		v->latencyUsec = 70 + i;
+		v->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+		v->nvmlReturn = NVML_SUCCESS;
+		v->value.ullVal = (unsigned long long)v->fieldId << 32 | v->scopeId;
+		if (v->fieldId == NVML_FI_DEV_NVLINK_LINK_COUNT) {
+			v->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+		} else if (v->fieldId == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION) {
+			v->valueType = NVML_VALUE_TYPE_DOUBLE;
+			v->value.dVal = 2.5;
+		}
+	}
+	return device == DEVICE ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
 nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsigned int length)
 {
 	(void)device;

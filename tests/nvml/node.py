@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node with an NVML of its own (node.c): its figures come out of pynvml in the app, each in its
 place; what it lacks is not supported."""
+import ctypes
 import os
+
 import pynvml as nv
 
 GIB = 1 << 30
@@ -53,6 +55,23 @@ is_([nv.nvmlDeviceGetMaxClockInfo(d, t) for t in range(4)], [2000, 2001, 2002, 2
 is_((nv.nvmlDeviceGetCurrPcieLinkGeneration(d), nv.nvmlDeviceGetMaxPcieLinkGeneration(d)), (4, 6))
 is_((nv.nvmlDeviceGetCurrPcieLinkWidth(d), nv.nvmlDeviceGetMaxPcieLinkWidth(d)), (8, 16))
 is_(nv.nvmlDeviceGetVbiosVersion(d), "96.00.99.00.01")
+is_(nv.nvmlDeviceGetMaxMigDeviceCount(d), 7)
+is_(nv.nvmlDeviceIsMigDeviceHandle(d).value, 0)
+for fabric in (nv.c_nvmlGpuFabricInfo_v2_t(), nv.c_nvmlGpuFabricInfo_v3_t()):
+    nv.nvmlDeviceGetGpuFabricInfoV(d, ctypes.byref(fabric))
+    is_(bytes(fabric.clusterUuid), bytes(range(200, 216)))
+    is_((fabric.status, fabric.cliqueId, fabric.state, fabric.healthMask),
+        (nv.NVML_ERROR_NO_DATA, 4000000001, nv.NVML_GPU_FABRIC_STATE_COMPLETED, 0x2A1))
+is_(fabric.healthSummary, 3)
+# More than one call of the wire takes; of one field several scopes.
+asked = [(nv.NVML_FI_DEV_NVLINK_SPEED_MBPS_L0, scope) for scope in range(70)]
+asked += [nv.NVML_FI_DEV_NVLINK_LINK_COUNT, nv.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION]
+fields = nv.nvmlDeviceGetFieldValues(d, asked)
+is_([f.value.ullVal for f in fields[:70]], [f << 32 | scope for f, scope in asked[:70]])
+is_({f.nvmlReturn for f in fields[:70]}, {nv.NVML_SUCCESS})
+is_((fields[1].timestamp, fields[1].latencyUsec), (1700000000000001, 71))
+is_(fields[70].nvmlReturn, nv.NVML_ERROR_NOT_SUPPORTED)
+is_((fields[71].valueType, fields[71].value.dVal), (nv.NVML_VALUE_TYPE_DOUBLE, 2.5))
 refused(nv.nvmlDeviceGetFanSpeed, d)
 refused(nv.nvmlDeviceGetNumFans, d)
 refused(nv.nvmlDeviceGetEncoderUtilization, d)

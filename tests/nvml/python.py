@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """pynvml, unchanged, through the front."""
+import ctypes
 import os
 
 import pynvml as nv
@@ -32,6 +33,10 @@ assert nv.nvmlSystemGetCudaDriverVersion() >= 12000
 assert int(nv.nvmlSystemGetDriverVersion().split(".")[0]) >= 12
 assert refused(nv.nvmlDeviceGetTemperature, device, nv.NVML_TEMPERATURE_GPU)
 assert refused(nv.nvmlDeviceSetPersistenceMode, device, 1)
+assert refused(nv.nvmlDeviceGetGpuFabricInfoV, device, ctypes.byref(nv.c_nvmlGpuFabricInfo_v3_t()))
+assert nv.nvmlDeviceIsMigDeviceHandle(device).value == 0
+fields = nv.nvmlDeviceGetFieldValues(device, [nv.NVML_FI_DEV_NVLINK_LINK_COUNT, 999999])
+assert {f.nvmlReturn for f in fields} == {nv.NVML_ERROR_NOT_SUPPORTED}
 nv.nvmlShutdown()
 try:
     nv.nvmlDeviceGetCount()

@@ -23,6 +23,7 @@ typedef nvmlReturn_t (*nvml_pair)(nvmlDevice_t device, unsigned int *one, unsign
 typedef nvmlReturn_t (*nvml_chosen)(nvmlDevice_t device, int which, unsigned int *value);
 typedef nvmlReturn_t (*nvml_long)(nvmlDevice_t device, unsigned long long *value);
 typedef nvmlReturn_t (*nvml_struct)(nvmlDevice_t device, void *value);
+typedef nvmlReturn_t (*nvml_fields)(nvmlDevice_t device, int count, nvmlFieldValue_t *values);
 typedef nvmlReturn_t (*nvml_string)(nvmlDevice_t device, char *text, unsigned int length);
 typedef nvmlReturn_t (*nvml_system_string)(char *text, unsigned int length);
 typedef nvmlReturn_t (*nvml_find)(const char *name, nvmlDevice_t *device);
@@ -58,6 +59,7 @@ static const struct {
 	{NVML_FACT_PCIE_WIDTH_MAX, "nvmlDeviceGetMaxPcieLinkWidth"},
 	{NVML_FACT_CORES, "nvmlDeviceGetNumGpuCores"},
 	{NVML_FACT_BUS_WIDTH, "nvmlDeviceGetMemoryBusWidth"},
+	{NVML_FACT_MIG_DEVICES_MAX, "nvmlDeviceGetMaxMigDeviceCount"},
 };
 
 /* Two by one function; a second of -1 is of no interest (a sampling period). */
@@ -231,6 +233,31 @@ static void tell_structs(nvmlDevice_t device, struct wish *wish)
 	}
 }
 
+/* The newest form that the node's NVML knows. */
+static void tell_fabric(nvmlDevice_t device, struct wish *wish)
+{
+	nvml_struct ask = (nvml_struct)dlsym(nvml.library, "nvmlDeviceGetGpuFabricInfoV");
+	nvmlGpuFabricInfo_v3_t fabric = {.version = nvmlGpuFabricInfo_v3};
+	uint64_t cluster[2];
+
+	if (!ask)
+		return;
+	if (ask(device, &fabric)) {
+		fabric.version = nvmlGpuFabricInfo_v2;
+		if (ask(device, &fabric))
+			return;
+	} else {
+		tell(wish, NVML_FACT_FABRIC_HEALTH_SUMMARY, fabric.healthSummary);
+	}
+	memcpy(cluster, fabric.clusterUuid, sizeof(cluster));
+	tell(wish, NVML_FACT_FABRIC_STATE, fabric.state);
+	tell(wish, NVML_FACT_FABRIC_STATUS, fabric.status);
+	tell(wish, NVML_FACT_FABRIC_CLIQUE, fabric.cliqueId);
+	tell(wish, NVML_FACT_FABRIC_CLUSTER, cluster[0]);
+	tell(wish, NVML_FACT_FABRIC_CLUSTER + 1, cluster[1]);
+	tell(wish, NVML_FACT_FABRIC_HEALTH, fabric.healthMask);
+}
+
 static void tell_nvml(nvmlDevice_t device, struct wish *wish)
 {
 	unsigned int one, two;
@@ -271,6 +298,8 @@ static void tell_nvml(nvmlDevice_t device, struct wish *wish)
 			tell(wish, (int)longs[i].fact, many);
 	}
 	tell_structs(device, wish);
+	if (wants_some(wish, NVML_FACT_FABRIC_STATE, NVML_FACT_FABRIC_HEALTH_SUMMARY))
+		tell_fabric(device, wish);
 }
 
 /* The software GPU is this process. Percent of one CPU over the last full sample: the
@@ -346,6 +375,45 @@ CUresult serve_vcudaNvmlFacts(struct worker *w, struct request *r)
 	else
 		tell_driver(w, index, &wish);
 	tell_limit(w, index, &wish);
+	return CUDA_SUCCESS;
+}
+
+/* Where there is no NVML, no field is supported. */
+CUresult serve_vcudaNvmlFields(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaNvmlFields *req = (const void *)r->body;
+	struct wire_vcudaNvmlFields_reply *answer = (void *)r->answer;
+	uint32_t index = (uint32_t)req->device, count = req->count;
+	nvmlFieldValue_t values[NVML_FIELDS_MAX] = {0};
+	nvmlReturn_t status = NVML_ERROR_NOT_SUPPORTED;
+	const struct nvml_field *fields;
+	struct nvml_field_value *told;
+	nvmlDevice_t device;
+	nvml_fields ask;
+
+	if (req->device < 0 || index >= w->device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!count || count > NVML_FIELDS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	fields = worker_in(r, &req->fields, count * sizeof(*fields));
+	told = worker_out(r, &answer->values, count * sizeof(*told));
+	if (worker_refused(r))
+		return r->refused;
+	for (uint32_t i = 0; i < count; i++) {
+		values[i].fieldId = fields[i].field;
+		values[i].scopeId = fields[i].scope;
+	}
+	device = nvml_device(w, index);
+	ask = device ? (nvml_fields)dlsym(nvml.library, "nvmlDeviceGetFieldValues") : NULL;
+	if (ask)
+		status = ask(device, (int)count, values);
+	for (uint32_t i = 0; i < count; i++) {
+		told[i] = (struct nvml_field_value){.timestamp = values[i].timestamp,
+			.latency = values[i].latencyUsec,
+			.type = (uint32_t)values[i].valueType,
+			.status = (int32_t)(status ? status : values[i].nvmlReturn),
+			.value = values[i].value.ullVal};
+	}
 	return CUDA_SUCCESS;
 }
 
