@@ -106,6 +106,11 @@ TELLS_COMMIT := command/main.o sidecar/main.o gpu-agent/supervisor/options.o
 $(addprefix $(OBJ)/,$(TELLS_COMMIT)): $(OBJ)/commit
 $(addprefix $(OBJ)/,$(TELLS_COMMIT)): CPPFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
 
+# The rest of all is zig's, whatever CC is.
+.PHONY: objects
+objects: $(AGENT_OBJS) $(COMMAND_OBJS) $(SIDECAR_OBJS) $(COMMON_OBJS) $(TRANSPORT_OBJS) $(TRANSPORT_TLS_OBJS) \
+	$(call objects,$(wildcard softgpu/*/*.c)) $(PTX_OBJS) ## what CC compiles of all, and nothing linked
+
 dist: all programs cublas-programs cublaslt-programs cudnn-programs cufft-programs curand-programs cusolver-programs cusparse-programs bench-programs $(STACK_GPU) $(DIFFERENTIAL_TRACE) ## binaries, libraries and programs under .dist/, for a machine without ours
 	$(Q)tools/dist.sh $(BUILD) .dist $(CACHE)
 
