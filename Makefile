@@ -40,10 +40,12 @@ endif
 
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Werror
+comma := ,
+SANITIZERS := $(subst +,$(comma),$(SAN))
 ifneq ($(SAN),)
 BUILD := $(BUILD)/san-$(SAN)
-SANFLAGS := -fsanitize=$(SAN) -fno-omit-frame-pointer
-ifeq ($(SAN),undefined)
+SANFLAGS := -fsanitize=$(SANITIZERS) -fno-omit-frame-pointer
+ifneq ($(findstring undefined,$(SAN)),)
 SANFLAGS += -fno-sanitize-recover=undefined
 endif
 endif
@@ -84,7 +86,7 @@ help: ## this list
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort -u | \
 		sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 28
 	@echo
-	@echo '  settings: V=1  SAN=address|undefined|thread  CC=gcc|clang-19  PREFIX=  DESTDIR='
+	@echo '  settings: V=1  SAN=address|undefined|address+undefined|thread  CC=gcc|clang-19  PREFIX=  DESTDIR='
 
 deps: ## install what the build needs (Debian packages as root, registry packages into CACHE)
 	$(Q)tools/install-deps.sh $(CACHE)

@@ -1,6 +1,5 @@
 # Unit tests of the shim: each is built from the sources that it looks at, with the sanitizers that
 # find what it is after (SAN= overrides).
-comma := ,
 SHIM_UNIT := $(BUILD)/tests
 SHIM_UNIT_FLAGS = $(filter-out -fsanitize%,$(ALL_CFLAGS)) $(CPPFLAGS) -U_FORTIFY_SOURCE
 SHIM_UNIT_TESTS := shim_blocks shim_mirror_runs shim_sha256 shim_handle shim_ring shim_fatbin shim_memory shim_visible shim_pages
@@ -19,7 +18,7 @@ $$(SHIM_UNIT)/shim_$(1): tests/unit/shim_$(1).c \
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(SHIM_UNIT_FLAGS) \
-		-fsanitize=$$(or $$(SAN),$$(SHIM_UNIT_SAN_$$(@F)),address$$(comma)undefined) \
+		-fsanitize=$$(or $$(SANITIZERS),$$(SHIM_UNIT_SAN_$$(@F)),address$$(comma)undefined) \
 		-o $$@ $$(sort $$(filter %.c,$$^)) $$(SHIM_UNIT_LIBS_$$(@F)) -lcmocka
 endef
 $(foreach part,$(SHIM_UNIT_TESTS:shim_%=%),$(eval $(call shim_unit,$(part))))
