@@ -11,17 +11,20 @@ PTX_OBJS := $(call objects,$(PTX_PLAIN)) \
 	$(patsubst %.c,$(OBJ)/%.base.o,$(PTX_TWICE)) $(patsubst %.c,$(OBJ)/%.v3.o,$(PTX_TWICE))
 
 # No contraction (PTX says where fma is), no errno; lanes are read as several types.
-PTX_CFLAGS := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -fwrapv
+PTX_CFLAGS := $(if $(SAN),-O1,-O3) -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -fwrapv
 # clang says so where a loop that may be vectorised is not.
 $(PTX_OBJS): WARNINGS += -Wno-pass-failed
 $(PTX_OBJS): CFLAGS := $(CFLAGS) -fPIC $(PTX_CFLAGS)
 # zig cc spells it with underscores.
 PTX_V3 ?= -march=x86-64-v3
+# Handlers that check themselves are slow to compile: less of each, and its body once.
+PTX_CHECKED := -DINLINE='static inline'
+$(PTX_OBJS): CPPFLAGS += $(if $(SAN),$(PTX_CHECKED))
 
 $(OBJ)/softgpu/%.base.o: softgpu/%.c | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=base $(ALL_CFLAGS) -O2 -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -DPTX_ISA=base $(ALL_CFLAGS) $(if $(SAN),-O1,-O2) -MMD -MP -c $< -o $@
 
 $(OBJ)/softgpu/%.v3.o: softgpu/%.c | $(CACHE)/.complete
 	$(call say,CC,$@)

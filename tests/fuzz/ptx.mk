@@ -15,7 +15,7 @@ PTX_FUZZ_OBJS := $(call fuzz_objects,tests/fuzz/ptx.c tests/fuzz/ptx_mutate.c $(
 	$(patsubst %.c,$(FUZZ_OBJ)/%.base.o,$(PTX_TWICE)) \
 	$(patsubst %.c,$(FUZZ_OBJ)/%.v3.o,$(PTX_TWICE))
 $(PTX_FUZZ_OBJS): FUZZ_CFLAGS += -fwrapv -fno-strict-aliasing -ffp-contract=off -Wno-pass-failed \
-	-fno-sanitize=alignment,float-cast-overflow -DBUDGET_ALONE=300
+	-fno-sanitize=alignment,float-cast-overflow -DBUDGET_ALONE=300 $(PTX_CHECKED)
 
 $(FUZZ_OBJ)/%.base.o: %.c | $(CACHE)/.complete
 	$(call say,CLANG,$@)

@@ -24,7 +24,11 @@
 #endif
 
 #define MAYBE_UNUSED __attribute__((unused))
+/* Sanitizers and fuzzers say -DINLINE='static inline' (ptx.mk): checked twice in each handler,
+ * a body would take compilers minutes. */
+#ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 #define ENTER(id, opname, opform, fullfn, partfn)                                              \
 	static const struct ptx_op op_##id __attribute__((                                     \
