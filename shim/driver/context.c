@@ -33,6 +33,7 @@
 /* What NVIDIA's driver answers for contexts of cuCtxCreate_v2 and of the one before. */
 #define CONTEXT_API_VERSION 3020
 #define CONTEXT_API_FIRST 3010
+#define CONTEXT_DEAD 64
 
 /* At most one of the ways in which a thread waits. */
 static bool flags_valid(unsigned flags)
@@ -47,6 +48,10 @@ static struct {
 	pthread_mutex_t lock;
 	_Atomic uint64_t last_id;
 	bool numbers_used[CONTEXT_MAX];
+	/* Those that were destroyed last: their handles are told to be a destroyed context's.
+	 */
+	struct context *dead[CONTEXT_DEAD];
+	unsigned dead_next;
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 LOCK_RANK(context, contexts.lock, LOCK_CONTEXT);
 
@@ -109,7 +114,8 @@ static void others_look(void *object, void *argument)
 	const struct context *context = object;
 	struct others *others = argument;
 
-	if (context->device != others->device || context != context->home || context->primary)
+	if (context->device != others->device || context != context->home || context->primary ||
+		!atomic_load(&context->live))
 		return;
 	others->any = true;
 	others->first |= context->first;
@@ -419,6 +425,20 @@ CUresult hand_cuCtxCreate_v4(
 	return context_create(pctx, flags, dev);
 }
 
+/* Its handle stays for a while. */
+static void context_bury(struct context *context)
+{
+	struct context *old;
+
+	pthread_mutex_lock(&contexts.lock);
+	old = contexts.dead[contexts.dead_next];
+	contexts.dead[contexts.dead_next] = context;
+	contexts.dead_next = (contexts.dead_next + 1) % CONTEXT_DEAD;
+	pthread_mutex_unlock(&contexts.lock);
+	if (old)
+		handle_release(old->handle);
+}
+
 /* The object stays: other threads may have it on their stacks, and find it gone (retained = 0).
  * A few dozen bytes for each context that a process ever destroyed. */
 CUresult context_end(struct context *context)
@@ -427,10 +447,9 @@ CUresult context_end(struct context *context)
 	struct wire_vcudaContextDestroy *body;
 	CUresult status;
 
-	if (!handle_release(context->handle))
-		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!atomic_exchange(&context->live, false))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	atomic_store(&context->retained, 0);
-	atomic_store(&context->live, false);
 	coredump_drop(context);
 	managed_context_gone(context);
 	module_reset(context);
@@ -447,6 +466,7 @@ CUresult context_end(struct context *context)
 	memory_context_gone(context, false);
 	ipc_reset();
 	number_free(context->number);
+	context_bury(context);
 	return status;
 }
 
@@ -465,8 +485,9 @@ CUresult context_destroy_first(CUcontext ctx)
 {
 	struct context *context = context_of(ctx);
 
-	return context && context != thread_self.current ? CUDA_ERROR_INVALID_CONTEXT
-							 : hand_cuCtxDestroy_v2(ctx);
+	return context && atomic_load(&context->live) && context != thread_self.current
+		       ? CUDA_ERROR_INVALID_CONTEXT
+		       : hand_cuCtxDestroy_v2(ctx);
 }
 
 CUresult hand_cuCtxAttach(CUcontext *pctx, unsigned int flags)
@@ -681,16 +702,22 @@ CUresult hand_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAff
  * Copies between devices work without it. */
 CUresult hand_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-	if (!context_of(peerContext))
+	const struct context *peer = context_of(peerContext);
+
+	if (!peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	return atomic_load(&peer->live) ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+					: CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult hand_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-	if (!context_of(peerContext))
+	const struct context *peer = context_of(peerContext);
+
+	if (!peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	return atomic_load(&peer->live) ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
+					: CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

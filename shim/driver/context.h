@@ -77,6 +77,7 @@ int device_from_wire(int number);
 
 /* The thread's current context; NULL: none that can be used, answer context_missing(). */
 struct context *context_current(void);
+/* One that was destroyed lately too, which is not live. */
 struct context *context_of(CUcontext handle);
 /* What was never the handle of a context stands for the current one. */
 struct context *context_or_current(CUcontext handle);
@@ -85,7 +86,7 @@ struct context *context_or_current(CUcontext handle);
 CUresult context_make(CUdevice dev, unsigned flags,
 	CUresult (*ask)(struct context *context, const void *argument), const void *argument,
 	struct context **out);
-/* Ends one that context_make() made; its handle is stale from then on. */
+/* Ends one that context_make() made. CONTEXT_IS_DESTROYED: it had ended. */
 CUresult context_end(struct context *context);
 
 #endif

@@ -585,11 +585,28 @@ CUresult copy_flat(enum side dst_side, uint64_t dst, enum side src_side, uint64_
 	return copy_shape(&s, stream, async);
 }
 
+static CUresult peers_check(CUcontext dst, CUcontext src)
+{
+	const CUcontext both[] = {dst, src};
+
+	for (int i = 0; i < 2; i++) {
+		const struct context *context = both[i] ? context_of(both[i]) : NULL;
+
+		if (both[i] && !context)
+			return CUDA_ERROR_INVALID_CONTEXT;
+		if (context && !atomic_load(&context->live))
+			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	CUcontext srcContext, size_t ByteCount, CUstream null_stream)
 {
-	if ((dstContext && !context_of(dstContext)) || (srcContext && !context_of(srcContext)))
-		return CUDA_ERROR_INVALID_CONTEXT;
+	CUresult status = peers_check(dstContext, srcContext);
+
+	if (status)
+		return status;
 	return copy_flat(
 		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, null_stream, false);
 }
@@ -597,8 +614,10 @@ CUresult hand_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevice
 CUresult hand_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-	if ((dstContext && !context_of(dstContext)) || (srcContext && !context_of(srcContext)))
-		return CUDA_ERROR_INVALID_CONTEXT;
+	CUresult status = peers_check(dstContext, srcContext);
+
+	if (status)
+		return status;
 	return copy_flat(
 		SIDE_DEVICE, dstDevice, SIDE_DEVICE, srcDevice, ByteCount, hStream, true);
 }

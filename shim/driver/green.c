@@ -85,6 +85,8 @@ CUresult hand_cuCtxGetDevResource(
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!atomic_load(&context->live))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return resource_get(context->device, context->number, resource, type);
 }
 
@@ -306,7 +308,9 @@ static CUresult green_of_stream(CUstream hStream, struct context **context)
 
 	if (!status)
 		*context = context_of(handle);
-	return status ? status : *context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (!status && (!*context || !atomic_load(&(*context)->live)))
+		status = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return status;
 }
 
 CUresult hand_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)

@@ -184,6 +184,14 @@ static CUresult node_context(CUcontext ctx)
 	return node_context_ok(ctx) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* Told before all else. */
+static bool node_context_gone(CUcontext ctx)
+{
+	const struct context *context = ctx ? context_of(ctx) : NULL;
+
+	return context && !atomic_load(&context->live);
+}
+
 CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	const CUgraphNode *dependencies, size_t numDependencies,
 	const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
@@ -191,6 +199,8 @@ CUresult hand_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	struct graph *graph = graph_find(hGraph);
 	struct node_params p = {0};
 
+	if (node_context_gone(ctx))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
 		node_params_copy(&p, copyParams, graph ? &graph->parts : NULL)
 			?: node_context(ctx));
@@ -292,6 +302,8 @@ CUresult hand_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 {
 	struct node_params p = {0};
 
+	if (node_context_gone(ctx))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return node_set(hNode, &hGraphExec, &p,
 		node_params_copy(&p, copyParams, NULL) ?: node_context(ctx));
 }
@@ -304,6 +316,8 @@ CUresult hand_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 {
 	struct node_params p = {0};
 
+	if (node_context_gone(ctx))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return node_add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p,
 		node_params_fill(&p, memsetParams) ?: node_context(ctx));
 }
@@ -341,6 +355,8 @@ CUresult hand_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode
 {
 	struct node_params p = {0};
 
+	if (node_context_gone(ctx))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return node_set(hNode, &hGraphExec, &p,
 		node_params_fill(&p, memsetParams) ?: node_context(ctx));
 }

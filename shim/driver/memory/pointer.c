@@ -71,7 +71,7 @@ static void number_matches(void *object, void *argument)
 	struct context *context = object;
 	struct number_wanted *wanted = argument;
 
-	if (context->number == wanted->number)
+	if (context->number == wanted->number && atomic_load(&context->live))
 		wanted->handle = context->handle;
 }
 
