@@ -132,7 +132,8 @@ cudaError_t hand_cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
 
 	if (!pConfig)
 		return cudaErrorInvalidValue;
-	*pConfig = cudaSharedMemBankSizeFourByte;
+	if (!error)
+		*pConfig = cudaSharedMemBankSizeFourByte;
 	return error;
 }
 

@@ -85,8 +85,11 @@ CUresult hand_cuMemFree_v2(CUdeviceptr dptr)
 	struct managed_range managed;
 	CUresult status;
 
+	/* Of nothing, a context that is gone is told, and none at all is no mistake. */
 	if (!dptr)
-		return CUDA_SUCCESS;
+		return context_missing() == CUDA_ERROR_CONTEXT_IS_DESTROYED
+			       ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+			       : CUDA_SUCCESS;
 	status = capture_unsafe();
 	if (status)
 		return status;

@@ -13,6 +13,7 @@
 #include "shim/driver/context.h"
 #include "shim/driver/memory/globals.h"
 #include "shim/driver/memory/heap.h"
+#include "shim/driver/memory/vmm.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/statistics.h"
 
@@ -219,6 +220,8 @@ bool memory_inside(CUdeviceptr address, size_t bytes)
 		if (!memory_find(address, &range))
 			return false;
 		here = range.base + range.bytes - address;
+		if (range.reserved && !vmm_mapped(address, bytes < here ? bytes : here))
+			return false;
 		if (bytes <= here)
 			return true;
 		/* Neighbours in reserved address ranges (VMM) may be copied as one, but two

@@ -91,6 +91,16 @@ static size_t covering(size_t i, CUdeviceptr ptr, size_t size, bool whole)
 	return at >= ptr + size ? n : 0;
 }
 
+bool vmm_mapped(CUdeviceptr address, size_t bytes)
+{
+	bool mapped;
+
+	pthread_mutex_lock(&vmm.lock);
+	mapped = covering(mapping_from(address), address, bytes, false) != 0;
+	pthread_mutex_unlock(&vmm.lock);
+	return mapped;
+}
+
 static bool mapping_insert(size_t i, const struct vmm_mapping *mapping)
 {
 	if (vmm.mapping_count == vmm.mapping_room) {
@@ -185,7 +195,7 @@ CUresult hand_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignmen
 
 	if (!ptr || flags || alignment & (alignment - 1) || !size ||
 		size % devices.at[device].open.granularity ||
-		addr % devices.at[device].open.granularity)
+		addr % devices.at[device].open.granularity || (alignment && addr % alignment))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The window decides which device's memory fits there: the current one's. */
 	memory_in_window(addr, &device);

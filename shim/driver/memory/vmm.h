@@ -13,6 +13,8 @@
 /* The device's last context was reset: nothing is mapped there any more. */
 void vmm_reset(int device);
 
+/* There is memory behind all of [address, address + bytes). */
+bool vmm_mapped(CUdeviceptr address, size_t bytes);
 /* What it is; false: no such handle. */
 bool vmm_about(CUmemGenericAllocationHandle handle, CUmemAllocationProp *prop, size_t *bytes);
 /* Memory that is mapped into an array counts as mapped until it is let go. INVALID_VALUE: no
