@@ -597,6 +597,51 @@ static int limit(size_t bytes)
 	return 0;
 }
 
+__global__ void mark(uint64_t *data, uint64_t n, uint64_t mark)
+{
+	for (uint64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+		data[i] = mark ^ i;
+}
+
+__global__ void search(const uint64_t *data, uint64_t n, uint64_t mark, unsigned long long *hits)
+{
+	uint64_t mine = 0;
+
+	/* Whatever place it had before: by what does not depend on it. */
+	for (uint64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+		mine += data[i] >> 40 == mark >> 40;
+	if (mine)
+		atomicAdd(hits, mine);
+}
+
+static uint64_t hits_of(const uint64_t *data, uint64_t n, uint64_t mark)
+{
+	unsigned long long *hits, found;
+
+	MUST(cudaMalloc(&hits, sizeof(*hits)));
+	MUST(cudaMemset(hits, 0, sizeof(*hits)));
+	search<<<64, 128>>>(data, n, mark, hits);
+	MUST(cudaMemcpy(&found, hits, sizeof(found), cudaMemcpyDeviceToHost));
+	MUST(cudaFree(hits));
+	return found;
+}
+
+/* Looks for what `residue` of another session left in memory that nobody wrote here, and leaves
+ * the same itself: 64-bit words of which 24 bits are known. */
+static int residue(size_t bytes)
+{
+	const uint64_t word = 0x5ec4e7ull << 40, n = bytes / 8;
+	uint64_t *data, before;
+
+	MUST(cudaMalloc(&data, bytes));
+	before = hits_of(data, n, word);
+	mark<<<64, 128>>>(data, n, word);
+	MUST(cudaGetLastError());
+	say("found %llu, then %llu of %llu", (unsigned long long)before,
+		(unsigned long long)hits_of(data, n, word), (unsigned long long)n);
+	return 0;
+}
+
 /* What all processes that share FILE hold together; only ever less than they really do. */
 struct held {
 	std::atomic<uint64_t> now, most, refused;
@@ -729,6 +774,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(what, "limit"))
 		return limit(number);
+	if (!strcmp(what, "residue"))
+		return residue(number << 20);
 	if (!strcmp(what, "churn") && argc > 3)
 		return churn(argv[2], strtoull(argv[3], NULL, 0));
 	if (!strcmp(what, "take-all"))

@@ -12,7 +12,9 @@ import time
 
 from stack import BIN, Agent, App, Sidecar, folder, kill, now, one_line, wait_for
 
-WORDS = 1 << 15  # of a launch: about a millisecond of the interpreter
+DRIVER = os.environ.get("SHARE_DRIVER", "software")  # tests/gpu/tenants.sh: nvidia
+# Of a launch: about half a millisecond of the interpreter, or of a GPU.
+WORDS = 1 << (15 if DRIVER == "software" else 28)
 
 
 @contextlib.contextmanager
@@ -27,7 +29,7 @@ def tenants(*flags, **shares):
                 file.write(f"token-{name}")
             if share:
                 flags += ("--set", f"tenants.{name}.gpu_share={share}")
-        agent = Agent(path, "--token-file", tokens, *flags)
+        agent = Agent(path, "--token-file", tokens, *flags, driver=DRIVER)
         yield agent, {name: Sidecar(os.path.join(path, f"sidecar-{name}"), agent, "--token-file",
                                     os.path.join(path, name)).socket for name in shares}
         agent.stop()
@@ -78,7 +80,8 @@ def test_hogs_get_what_their_tenants_share_says():
             assert part <= shares[name] * 1.1, (name, part)
             # On a machine that is too busy to give so much, nobody waits for his bucket.
             assert part >= shares[name] * 0.9 or waited < 0.2 * passed, (name, part, waited)
-            assert abs(real - used) <= 0.1 * used + 0.02, (name, real, used)
+            if DRIVER == "software":  # whose computing is its worker's
+                assert abs(real - used) <= 0.1 * used + 0.02, (name, real, used)
             app.close_stdin()
             app.right()
 
