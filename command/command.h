@@ -17,6 +17,7 @@ int command_attach(void); /* `doctor --attach`: see attach.c */
 int command_preload(int argc, char **argv);
 int command_smi(int argc, char **argv);
 int command_stats(int argc, char **argv);
+int command_top(int argc, char **argv);
 
 /* What LD_PRELOAD has to name, ':' between. -errno with *error naming the library that is
  * missing. */

@@ -18,7 +18,7 @@
 #include "common/wait.h"
 
 #define HTTP_SECONDS 5
-#define HTTP_MAX ((size_t)1 << 20)
+#define HTTP_MAX ((size_t)16 << 20) /* 4096 sessions */
 
 static int http_dial(const char *host, uint16_t port, struct error *error)
 {

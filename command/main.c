@@ -14,6 +14,7 @@ static const char usage[] =
 	"\n"
 	"  vcuda run [--software | --agent HOST[:PORT]] [--token-file FILE] -- PROGRAM …\n"
 	"  vcuda smi [-L] [--agent HOST]     the GPUs, their memory and load, who uses them\n"
+	"  vcuda top [--agent HOST]          an agent's sessions, as they change; keys sort\n"
 	"  vcuda status [--json]             what the sidecar of this machine or pod does\n"
 	"  vcuda stats [--json]              how long the calls of its programs take, by kind\n"
 	"  vcuda doctor [--json] [PROGRAM]   what is right and what is wrong, a line each\n"
@@ -42,6 +43,7 @@ int main(int argc, char **argv)
 		{"preload", command_preload},
 		{"smi", command_smi},
 		{"stats", command_stats},
+		{"top", command_top},
 	};
 	struct error error;
 

@@ -34,9 +34,11 @@ page() { # PACKAGE NAME SECTION
 stage() {
 	local library
 	put vcuda usr/bin "$work/all/bin/vcuda"
+	put vcuda usr/bin "$work/all/bin/vcuda-top"
 	put vcuda usr/lib/vcuda/demo "$build/examples/vectorAdd"
 	strip --strip-unneeded "$work/vcuda/usr/lib/vcuda/demo/vectorAdd"
 	page vcuda vcuda 1
+	ln -s vcuda.1.gz "$work/vcuda/usr/share/man/man1/vcuda-top.1.gz"
 	put vcuda usr/share/zsh/vendor-completions "$work/texts/_vcuda"
 	for command in vcuda vcuda-client gpu-agent; do
 		put $command usr/share/bash-completion/completions "$work/texts/vcuda.bash"

@@ -15,7 +15,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-COMMANDS = {"vcuda": (1, ("run", "smi")), "vcuda-client": (8, ()), "gpu-agent": (8, ())}
+COMMANDS = {"vcuda": (1, ("run", "smi", "top")), "vcuda-client": (8, ()), "gpu-agent": (8, ())}
 # A page of keys: its section, the document, the heading above its table, where the file is, what it is.
 FILES = {
     "gpu-agent.yaml": ("docs/AGENT.md", "## Configuration", "/etc/vcuda/agent.yaml", "configuration of gpu-agent"),

@@ -39,6 +39,7 @@ ALLOWED = {
     # What sees frames and no call: the pod's sidecar.
     "sidecar": "common protocol/wire transport",
     "protocol/generated/operations.inc": "",
+    "command/top": "common protocol/wire transport command",
     "command": "common protocol/wire protocol/generated/operations.inc transport",  # and asks NVIDIA's interfaces as a program does
 
     # The headers of what the kinds of process say to each other, and main.c, which starts each.
