@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,47 @@ static void print_traffic(FILE *out, const struct session_stats *t)
 	one(out, "vcuda_agent_launches_total", "counter", "Kernels launched.", t->launches);
 	one(out, "vcuda_agent_errors_total", "counter", "Refused frames and sticky errors.",
 		t->errors);
+}
+
+/* As many as there are tokens, and signed names that have sessions. */
+static void print_tenants(FILE *out, const struct front *front)
+{
+	static const struct {
+		const char *name, *type, *help, *label;
+		size_t at;
+	} rows[] = {
+		{"vcuda_agent_tenant_launches_total", "counter",
+			"Kernels that tenants launched.", "",
+			offsetof(struct session_stats, launches)},
+		{"vcuda_agent_tenant_bytes_total", "counter", "Bytes of tenants' sessions.",
+			",direction=\"received\"",
+			offsetof(struct session_stats, bytes_received)},
+		{"vcuda_agent_tenant_bytes_total", NULL, NULL, ",direction=\"sent\"",
+			offsetof(struct session_stats, bytes_sent)},
+		{"vcuda_agent_tenant_copy_bytes_total", "counter",
+			"Bytes that tenants copied to and from devices.", ",direction=\"in\"",
+			offsetof(struct session_stats, copies_in_bytes)},
+		{"vcuda_agent_tenant_copy_bytes_total", NULL, NULL, ",direction=\"out\"",
+			offsetof(struct session_stats, copies_out_bytes)},
+	};
+	const struct tenant *tenant;
+
+	head(out, "vcuda_agent_tenant_sessions", "gauge", "Sessions of tenants.");
+	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
+		fprintf(out, "vcuda_agent_tenant_sessions{tenant=\"%s\"} %u\n", tenant->name,
+			tenant->sessions);
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		if (rows[r].type)
+			head(out, rows[r].name, rows[r].type, rows[r].help);
+		for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++) {
+			uint64_t value;
+
+			memcpy(&value, (const char *)&tenant->totals + rows[r].at,
+				sizeof(value));
+			fprintf(out, "%s{tenant=\"%s\"%s} %" PRIu64 "\n", rows[r].name,
+				tenant->name, rows[r].label, value);
+		}
+	}
 }
 
 static void print_gpu_labels(FILE *out, const struct front *front, uint32_t gpu)
@@ -461,6 +503,7 @@ char *metrics_text(struct front *front, bool openmetrics)
 	print_memory(out, front);
 	print_meters(out, front);
 	print_pods(out, front);
+	print_tenants(out, front);
 	timeshare_metrics(out, front);
 	print_process(out, front);
 	if (fclose(out)) {

@@ -449,10 +449,11 @@ void session_ended(struct front *front, struct session *session)
 }
 
 /* A counter of a worker only grows; one that does not is wrong and is left out. */
-static void count_up(uint64_t *seen, uint64_t now, uint64_t *total)
+static void count_up(uint64_t *seen, uint64_t now, uint64_t *total, uint64_t *tenant)
 {
 	if (now > *seen) {
 		*total += now - *seen;
+		*tenant += now - *seen;
 		*seen = now;
 	}
 }
@@ -461,15 +462,18 @@ void session_stats(struct front *front, struct session *session, const struct ha
 {
 	struct session_stats *seen = &session->stats;
 	struct session_stats *total = &front->counters.totals;
+	struct session_stats *tenant = &session->tenant->totals;
 
-	count_up(&seen->frames_received, h->frames_received, &total->frames_received);
-	count_up(&seen->frames_sent, h->frames_sent, &total->frames_sent);
-	count_up(&seen->bytes_received, h->bytes_received, &total->bytes_received);
-	count_up(&seen->bytes_sent, h->bytes_sent, &total->bytes_sent);
-	count_up(&seen->launches, h->launches, &total->launches);
-	count_up(&seen->copies_in_bytes, h->copies_in_bytes, &total->copies_in_bytes);
-	count_up(&seen->copies_out_bytes, h->copies_out_bytes, &total->copies_out_bytes);
-	count_up(&seen->errors, h->errors, &total->errors);
+#define COUNT_UP(field) count_up(&seen->field, h->field, &total->field, &tenant->field)
+	COUNT_UP(frames_received);
+	COUNT_UP(frames_sent);
+	COUNT_UP(bytes_received);
+	COUNT_UP(bytes_sent);
+	COUNT_UP(launches);
+	COUNT_UP(copies_in_bytes);
+	COUNT_UP(copies_out_bytes);
+	COUNT_UP(errors);
+#undef COUNT_UP
 	front_clean(session->last_error, sizeof(session->last_error), h->last_error,
 		sizeof(h->last_error));
 	latencies_take(&front->counters.latencies, session->subject.session, session->latency,

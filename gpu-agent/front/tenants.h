@@ -25,6 +25,7 @@ struct tenant {
 	uint32_t sessions, most;     /* running, and how many may; 0 = no limit */
 	struct ledger_budget budget; /* of all its sessions together */
 	struct timeshare timeshare;
+	struct session_stats totals; /* of its sessions, those that are over too; not `used` */
 };
 
 int tenants_open(struct front *front, struct error *error);

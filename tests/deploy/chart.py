@@ -427,9 +427,9 @@ def check_tokens(checks, folder):
 
 def check_names(checks):
     """Names that other parts of the project own."""
-    source = (ROOT / "gpu-agent/front/metrics.c").read_text()
-    metrics = set(re.findall(r'"(vcuda_agent_[a-z_]+)"', source))
-    metrics |= set(re.findall(r'"(vcuda_agent_info)\{', source))
+    source = "".join(file.read_text() for file in [*sorted((ROOT / "gpu-agent/front").glob("*.c")),
+                                                       ROOT / "common/latency.c"])
+    metrics = set(re.findall(r"\b(vcuda_agent_[a-z_]+)", source))
     metrics |= {f"vcuda_agent_device_memory_{kind}_bytes" for kind in re.findall(r'^\t\t\{"([a-z]+)", "', source, re.M)}
     for file in ("dashboard.json", "alerts.yaml"):
         used = set(re.findall(r"vcuda_agent_[a-z_]+", (CHART / "files" / file).read_text()))
