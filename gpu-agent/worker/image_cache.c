@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -18,6 +19,9 @@
 #include "common/log.h"
 #include "gpu-agent/worker/image_cache.h"
 #include "gpu-agent/worker/worker_state.h"
+
+/* A file that was not written for so long will not be finished. */
+#define PART_SECONDS 60
 
 static void cache_path(char path[4096], const char *folder, const uint8_t digest[32])
 {
@@ -63,7 +67,8 @@ unsigned char *cache_read(const char *folder, const uint8_t digest[32], uint64_t
 	return bytes;
 }
 
-/* Removes the files that were used longest ago until `need` more bytes fit below the limit. */
+/* Removes the files that were used longest ago until `need` more bytes fit below the limit.
+ * What a worker that was killed had half written counts too. */
 static void cache_trim(const char *folder, uint64_t need, uint64_t limit)
 {
 	for (;;) {
@@ -77,11 +82,14 @@ static void cache_trim(const char *folder, uint64_t need, uint64_t limit)
 		if (!dir)
 			return;
 		while ((entry = readdir(dir))) {
-			if (entry->d_name[0] == '.' ||
+			if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
 				fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 				!S_ISREG(st.st_mode))
 				continue;
 			total += (uint64_t)st.st_size;
+			if (entry->d_name[0] == '.' &&
+				st.st_mtim.tv_sec > time(NULL) - PART_SECONDS)
+				continue; /* somebody may be writing it */
 			if (!oldest[0] || st.st_mtim.tv_sec < when.tv_sec ||
 				(st.st_mtim.tv_sec == when.tv_sec &&
 					st.st_mtim.tv_nsec < when.tv_nsec)) {
@@ -108,8 +116,9 @@ void cache_write(const char *folder, const uint8_t digest[32], const void *bytes
 		return;
 	cache_trim(folder, size, limit);
 	cache_path(path, folder, digest);
-	snprintf(part, sizeof(part), "%s/.%d.part", folder, (int)getpid());
-	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* A number of a process may be another one's too, in another container. */
+	snprintf(part, sizeof(part), "%s/.XXXXXX.part", folder);
+	fd = mkostemps(part, 5, O_CLOEXEC);
 	if (fd < 0)
 		return;
 	while (at < size) {
