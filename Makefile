@@ -106,7 +106,7 @@ $(OBJ)/commit: FORCE
 .PHONY: FORCE
 TELLS_COMMIT := command/main.o sidecar/main.o gpu-agent/supervisor/options.o
 $(addprefix $(OBJ)/,$(TELLS_COMMIT)): $(OBJ)/commit
-$(addprefix $(OBJ)/,$(TELLS_COMMIT)): CPPFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
+$(addprefix $(OBJ)/,$(TELLS_COMMIT)) $(addprefix $(FUZZ_OBJ)/,$(TELLS_COMMIT)): CPPFLAGS += -DVCUDA_COMMIT='"$(COMMIT)"'
 
 # The rest of all is zig's, whatever CC is.
 .PHONY: objects
