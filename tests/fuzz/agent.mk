@@ -3,7 +3,7 @@
 .PHONY: fuzz-agent
 FUZZ_SECONDS ?= 30
 
-AGENT_FUZZ := hello http handoff jwt
+AGENT_FUZZ := hello http handoff jwt tls
 AGENT_FUZZ_SRCS := tests/fuzz/agent_target.c tests/fuzz/records.c tests/agent/toy_worker.c \
 	$(filter-out gpu-agent/main.c,$(AGENT_FRONT_SRCS)) $(wildcard common/*.c transport/*.c)
 
@@ -21,6 +21,11 @@ $(BUILD)/tests/fuzz/agent-%-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/%.o $(call fuzz_ob
 # A conversation, unlike the others.
 $(BUILD)/tests/fuzz/agent-handoff-replay: $(OBJ)/tests/fuzz/conversation.o
 $(BUILD)/tests/fuzz/agent-handoff-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/conversation.o
+
+# With the folder that the others do without.
+$(BUILD)/tests/fuzz/agent-tls-replay: $(call objects,$(wildcard transport/tls/*.c))
+$(BUILD)/tests/fuzz/agent-tls-libfuzzer: $(call fuzz_objects,$(wildcard transport/tls/*.c))
+$(BUILD)/tests/fuzz/agent-tls-replay $(BUILD)/tests/fuzz/agent-tls-libfuzzer: AGENT_LIBS += -lssl
 
 # What the description makes (seeds.py); a target without has its corpus alone.
 AGENT_SEEDS := $(BUILD)/tests/fuzz/seeds-handoff
