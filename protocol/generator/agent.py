@@ -146,10 +146,7 @@ class Serve:
         size = on_the_wire(self.entry, p.size)
         if p.base not in ("void", "char", "uint8_t"):
             size = f"serve_bytes({size}, sizeof({p.base}))"
-        if p.mark == "out":
-            self.local(f"{p.base} *{p.name} = worker_out(", ["r", f"&answer->{p.name}", size])
-            self.args.append(p.name)
-        elif p.mark == "in":
+        if p.mark == "in":
             self.local(f"const {p.base} *{p.name} = worker_in(", ["r", f"&body->{p.name}", size])
             self.args.append(p.name if "const" in p.type else f"({p.base} *){p.name}")
         else:

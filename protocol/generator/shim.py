@@ -2,6 +2,7 @@
 """The app's side of the driver front: exported stubs, hand_… prototypes, call numbers, names."""
 from . import targets, text
 from .api import abis
+from .errors import ApiError
 
 
 def handled(entry):
@@ -97,9 +98,7 @@ def reply_lines(api, entry):
             continue
         n, kind = p.name, api.types.get(p.base)
         if p.size:
-            lines += [f"from = shim_run(&call, &reply->{n}, &got);",
-                      f"if (from && got <= {bytes_of(p)})\n\t\t\tmemcpy({n}, from, got);"]
-            continue
+            raise ApiError(f"{entry.origin}: {entry.name}: {p.mark}({p.size}) needs hand(shim)")
         if kind.wire == "bytes":
             line = f"memcpy({n}, reply->{n}, sizeof(reply->{n}));"
         elif kind.wire == "enum":
@@ -121,8 +120,6 @@ def crossing_body(api, entry):
     out = "\tstruct shim_call call;\n" + f"\tstruct wire_{entry.name} *body;\n"
     if reply:
         out += f"\tconst struct wire_{entry.name}_reply *reply;\n"
-    if any(p.size and p.mark in ("out", "inout") for p in entry.params):
-        out += "\tconst void *from;\n\tsize_t got;\n"
     forgets = forget_lines(entry)
     awaited = entry.verb in ("call", "cached")
     if forgets:
