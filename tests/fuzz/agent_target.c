@@ -56,6 +56,8 @@ struct front *target_front(void)
 	must(token_set(&config.tokens, "t"), "token");
 	config.max_sessions = 8;
 	config.start_timeout_ms = 100;
+	/* So that GPU time is counted (TIME of a worker). */
+	must(settings_set(&config, "tenants.*.gpu_share", "0.5", &error), "share");
 	front.config = &config;
 	/* The descriptors that a front is started with. */
 	alarm_restarts();
