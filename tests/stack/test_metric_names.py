@@ -6,6 +6,7 @@ import re
 
 from stack import MIB, ROOT, stack, wait_for
 from test_latency import client
+from test_tls import secured
 
 FILES = os.path.join(ROOT, "deploy", "helm", "vcuda", "files")
 # Only there where NVML is: tests/nvml/meter.py shows these.
@@ -47,6 +48,8 @@ def test_every_metric_of_alerts_and_board_is_exported_with_its_labels():
         declared = set(re.findall(rf"^# TYPE ({NAME}) ", s.agent.http("/metrics"), re.M))
         app.close_stdin()
         app.right()
+    with secured() as (_, _, agent):  # what is said of certificates only
+        exported.update(said(agent.http("/metrics")))
     asked = [(file, name, expression) for file, expression in expressions() for name in re.findall(NAME, expression)]
     assert {file for file, *_ in asked} == {"alerts.yaml", "dashboard.json"} and len(asked) > 40, len(asked)
     for file, name, expression in asked:
