@@ -111,6 +111,8 @@ struct agent_config {
 	uint32_t start_timeout_ms;  /* how long a client waits for a worker */
 	uint32_t worker_silence_ms; /* a worker that says nothing for so long is ended */
 	uint32_t drain_ms;
+	uint32_t grace_ms; /* the longest that a session outlives its connections; 0: it does
+			      not */
 	uint32_t front_restarts;     /* how often the supervisor started the front again */
 	char ready_file[AGENT_PATH]; /* "" = none */
 	char health_socket[108];     /* a path as long as the kernel allows; "" = none */

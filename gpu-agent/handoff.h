@@ -36,6 +36,8 @@ enum handoff_what {
 	/* Of a session whose GPU time is measured: devices[].gpu_ns = used so far; status: 1 =
 	 * the GPU works for it now; bytes: 1 = it waits for more */
 	HANDOFF_TIME = 11,
+	HANDOFF_PARKED = 12, /* no connection is used any more; bytes = the last frame that was
+				taken over; device = PARK's, 0: unasked */
 	/* front -> worker */
 	/* fds: the link's connections; session, text = transport; device_count GPUs: gpus[]
 	 * says which of READY's each is, devices[] has lease and others; bytes = limit of each,
@@ -50,6 +52,10 @@ enum handoff_what {
 	HANDOFF_GIVEN = 22,   /* answer to WANT: fd, bytes; status */
 	HANDOFF_ADOPTED = 23, /* another front: the one before it died; bytes = how many did */
 	HANDOFF_MORE = 24,    /* devices[].gpu_ns: as far as the time it may use goes now */
+	HANDOFF_PARK = 25,    /* the client has come back, and has other connections: PARKED is
+				 awaited; device = which attempt */
+	HANDOFF_RESUME = 26,  /* fds: the link's new connections; bytes = how many of the
+				 worker's frames the client has counted */
 };
 
 struct handoff_device {
@@ -90,6 +96,8 @@ struct handoff {
 	char release[32];   /* READY: the driver's own version, "580.95.05"; "" = not known */
 	uint32_t libraries; /* STATS: which were used (library.h) */
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
+	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
+	uint32_t reserved;
 	struct handoff_device devices[HANDOFF_DEVICES];
 };
 

@@ -97,11 +97,14 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		.version = SESSION_VERSION,
 		.pid = (uint32_t)channel->peer.pid,
 		.uid = channel->peer.uid,
-		.features = SESSION_FEATURE_STRIPES,
+		.features =
+			SESSION_FEATURE_STRIPES | (options->grace ? SESSION_FEATURE_RESUME : 0),
+		.SESSION_GRACE_MS = (uint32_t)options->grace * 1000,
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
 	};
 	struct session_welcome welcome;
+	char address[AGENT_TEXT];
 	int ret;
 
 	memcpy(hello.program, channel->program, sizeof(hello.program));
@@ -110,9 +113,13 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 	memcpy(hello.token, options->token, sizeof(hello.token));
 	ret = agents_dial(&server->agents, options->agent, &hello, &welcome, deadline,
 		&channel->link, error);
-	if (!ret)
+	if (!ret) {
+		agents_chosen(&server->agents, address);
+		resume_init(&channel->resume, address, &hello, &welcome, channel->doorbell);
+		channel->ring.counts = channel->resume.possible;
 		stripes_init(&channel->stripes, channel->link, &hello, &welcome,
 			channel->doorbell, channel->server->spin);
+	}
 	explicit_bzero(&hello, sizeof(hello));
 	if (!ret) {
 		log_session(&channel->subject, welcome.session);

@@ -25,7 +25,10 @@
 #define BROKEN_NS (50 * MS) /* after a failed send, for the agent's last words to come */
 #define DRAIN_NS (300 * MS) /* after the app's death, for what it had published */
 #define LINGER_NS (5 * SECOND) /* after BYE, for the worker to finish what was posted */
-#define UPCALLS_NS (1 * MS)    /* between looks at a full upcall ring: nobody rings for it */
+/* Frames and bytes of the agent's that it is not told of: it keeps them. */
+#define TELL_FRAMES 64
+#define TELL_BYTES (1u << 20)
+#define UPCALLS_NS (1 * MS) /* between looks at a full upcall ring: nobody rings for it */
 
 void channel_lose(struct channel *channel, uint32_t status, const char *text)
 {
@@ -60,6 +63,73 @@ void channel_lose(struct channel *channel, uint32_t status, const char *text)
 	log_warn("channel.lost", "app=%d status=%u in_flight=%llu text=%s", channel->peer.pid,
 		header.status, (unsigned long long)ring_in_flight(&channel->ring),
 		log_quote(quoted, sizeof(quoted), text));
+}
+
+/* The connections are gone: the session goes on where the agent takes us back. False: it does
+ * not. */
+static bool channel_cut(struct channel *channel, uint64_t now, const char *text)
+{
+	if (!channel->resume.possible || channel->gone || channel->stopping ||
+		channel->ring.bye || segment_broken())
+		return false;
+	stripes_close(&channel->stripes);
+	link_close(channel->link);
+	channel->link = NULL;
+	channel->broken_at = 0;
+	outbound_clear(&channel->out);
+	replies_drop_input(&channel->replies);
+	if (!resume_start(&channel->resume, channel->replies.numbered, now))
+		return false;
+	log_warn("channel.cut", "app=%d in_flight=%llu text=\"%s\"", channel->peer.pid,
+		(unsigned long long)ring_in_flight(&channel->ring), text);
+	return true;
+}
+
+/* A lost connection: it is resumed, or the session is lost. */
+static void channel_broke(struct channel *channel, uint64_t now, const char *text)
+{
+	if (!channel_cut(channel, now, text))
+		channel_lose(channel, STATUS_LOST, text);
+}
+
+/* The agent has taken us back, or nobody will. */
+static void channel_resumed(struct channel *channel, uint64_t now)
+{
+	struct resume *resume = &channel->resume;
+	uint64_t taken = resume->welcome.SESSION_TAKEN;
+	char text[400];
+
+	channel->link = resume_finish(resume);
+	if (atomic_load(&channel->state) == CHANNEL_LOST) {
+		link_close(channel->link);
+		channel->link = NULL;
+		return;
+	}
+	if (!channel->link) {
+		snprintf(text, sizeof(text), "the connection broke, and: %s",
+			resume->error.text);
+		channel_lose(channel, STATUS_LOST, text);
+		return;
+	}
+	if (ring_rewind(&channel->ring, taken)) {
+		channel_lose(channel, STATUS_LOST, "the agent has taken what was never sent");
+		return;
+	}
+	stripes_init(&channel->stripes, channel->link, &resume->hello, &resume->welcome,
+		channel->doorbell, channel->server->spin);
+	pthread_mutex_lock(&channel->server->lock);
+	memcpy(channel->renewal.secret, resume->hello.secret, sizeof(resume->hello.secret));
+	channel->renewal.place = channel->link->place;
+	pthread_mutex_unlock(&channel->server->lock);
+	channel->told = channel->replies.numbered;
+	channel->told_landed = channel->replies.landed;
+	channel->heard_at = channel->said_at = channel->work_at = now;
+	channel->pinged_at = 0;
+	atomic_fetch_add(&resume->times, 1);
+	atomic_fetch_add(&channel->server->resumed, 1);
+	log_info("channel.resumed", "app=%d after_ms=%llu taken=%llu counted=%llu",
+		channel->peer.pid, (unsigned long long)((now - resume->cut_at) / MS),
+		(unsigned long long)taken, (unsigned long long)channel->replies.numbered);
 }
 
 /* The app broke a rule of the channel. */
@@ -100,7 +170,10 @@ static bool channel_forward(struct channel *channel, uint64_t now)
 	if (channel->broken_at)
 		return false;
 	if (outbound_empty(&channel->out)) {
-		int taken = outbound_gather(
+		int taken;
+
+		channel->ring.counted = (uint32_t)channel->replies.numbered;
+		taken = outbound_gather(
 			&channel->out, &channel->ring, &channel->stripes, &error);
 
 		if (taken < 0) {
@@ -110,6 +183,8 @@ static bool channel_forward(struct channel *channel, uint64_t now)
 		if (!taken)
 			return false;
 		moved = true;
+		channel->told = channel->replies.numbered;
+		channel->told_landed = channel->replies.landed;
 		channel_count(channel); /* before an answer can come */
 	}
 	sent = outbound_send(&channel->out, channel->link);
@@ -141,7 +216,10 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 	if (got < 0) {
 		channel->parted = channel->ring.bye; /* it answered BYE by closing */
 		channel->finished = channel->gone;
-		channel_lose(channel, STATUS_LOST, error.text);
+		if (got == -EPROTO)
+			channel_lose(channel, STATUS_LOST, error.text);
+		else
+			channel_broke(channel, now, error.text);
 		return true;
 	}
 	if (channel->replies.ping && outbound_control(&channel->out, FRAME_PONG, 0))
@@ -150,7 +228,7 @@ static bool channel_backward(struct channel *channel, uint64_t now)
 		channel->heard_at = now;
 		channel->pinged_at = 0;
 	} else if (channel->broken_at && now - channel->broken_at > BROKEN_NS) {
-		channel_lose(channel, STATUS_LOST, "the connection to the agent broke");
+		channel_broke(channel, now, "the connection to the agent broke");
 	}
 	return got > 0;
 }
@@ -182,6 +260,21 @@ void channel_say(struct channel *channel, uint64_t now)
 		channel_control(channel, FRAME_PONG, now);
 }
 
+/* What no command has told the agent, which keeps what it sent until then. */
+static void channel_tell(struct channel *channel)
+{
+	const struct replies *replies = &channel->replies;
+
+	if (!channel->resume.possible || channel->broken_at ||
+		(replies->numbered - channel->told < TELL_FRAMES &&
+			replies->landed - channel->told_landed < TELL_BYTES))
+		return;
+	if (!outbound_control(&channel->out, FRAME_TAKEN, replies->numbered))
+		return;
+	channel->told = replies->numbered;
+	channel->told_landed = replies->landed;
+}
+
 static void channel_ping(struct channel *channel, uint64_t now)
 {
 	channel_say(channel, now);
@@ -195,7 +288,7 @@ static void channel_ping(struct channel *channel, uint64_t now)
 			channel_control(channel, FRAME_PING, now))
 			channel->pinged_at = now;
 	} else if (now - channel->pinged_at >= channel_patience(channel)) {
-		channel_lose(channel, STATUS_LOST, "the agent does not answer any more");
+		channel_broke(channel, now, "the agent does not answer any more");
 	}
 }
 
@@ -213,6 +306,10 @@ static void channel_farewell(struct channel *channel, uint64_t now)
 		channel->finished = true;
 	else if (channel->ring.bye && outbound_empty(&channel->out))
 		channel->finished = now - channel->gone_at >= LINGER_NS;
+	else if (all_out && channel->resume.possible)
+		/* Else the worker would wait for us. */
+		channel->ring.bye =
+			outbound_control(&channel->out, FRAME_BYE, channel->ring.last + 1);
 	else
 		channel->finished = all_out || now - channel->gone_at >= DRAIN_NS;
 }
@@ -248,6 +345,7 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 {
 	struct channel_page *page = channel->page;
 	bool takes = channel->link && outbound_empty(&channel->out) && !channel->broken_at;
+	bool cut = resume_is_cut(&channel->resume);
 	uint64_t at = channel_deadline(channel, now);
 	uint64_t wait = at > now ? at - now : 0;
 	struct timespec timeout = {
@@ -255,7 +353,7 @@ static void channel_sleep(struct channel *channel, uint64_t now)
 	struct pollfd fds[5] = {
 		{.fd = channel->gone ? -1 : channel->socket, .events = POLLIN},
 		{.fd = channel->stopping ? -1 : channel->server->stop_fd, .events = POLLIN},
-		{.fd = takes ? channel->doorbell : -1, .events = POLLIN},
+		{.fd = takes || cut ? channel->doorbell : -1, .events = POLLIN},
 		{.fd = -1},
 		{.fd = -1},
 	};
@@ -309,6 +407,10 @@ static void channel_turn(struct channel *channel)
 		if (!channel->gone)
 			attach_serve(channel);
 	}
+	if (atomic_load(&channel->resume.state) >= RESUME_DONE) {
+		channel_resumed(channel, now);
+		moved = true;
+	}
 	if (channel->link)
 		moved |= channel_forward(channel, now);
 	if (channel->link)
@@ -320,8 +422,10 @@ static void channel_turn(struct channel *channel)
 		channel_poison(channel, &error);
 	}
 	if (channel->link)
+		channel_tell(channel);
+	if (channel->link)
 		channel_ping(channel, now);
-	if (stripes_broken(&channel->stripes) && !channel->broken_at)
+	if (channel->link && stripes_broken(&channel->stripes) && !channel->broken_at)
 		channel->broken_at = now;
 	if (channel->segments.closing && outbound_empty(&channel->out) &&
 		stripes_idle(&channel->stripes) && !channel->replies.in_payload)
@@ -396,6 +500,7 @@ static void channel_free(struct channel *channel)
 		latency_merge(&server->latency[class], &channel->timing.classes[class]);
 	pthread_mutex_unlock(&server->lock);
 
+	resume_stop(&channel->resume);
 	stripes_close(&channel->stripes);
 	link_close(channel->link);
 	segments_fini(&channel->segments, channel->gone);
@@ -405,6 +510,9 @@ static void channel_free(struct channel *channel)
 	if (channel->doorbell >= 0)
 		close(channel->doorbell);
 	close(channel->socket);
+	/* A connection that was reset behind BYE may have been cut before it came. */
+	resume_part(&channel->resume,
+		!(channel->parted && channel->replies.closed) && !channel->replies.lost);
 	free(channel);
 
 	/* Last: the main thread may end the process once all are gone. */

@@ -16,6 +16,7 @@
 #include "sidecar/outbound.h"
 #include "sidecar/renew.h"
 #include "sidecar/replies.h"
+#include "sidecar/resume.h"
 #include "sidecar/ring.h"
 #include "sidecar/segment.h"
 #include "sidecar/server.h"
@@ -36,8 +37,10 @@ struct channel {
 	struct replies replies;
 	struct outbound out;
 	struct stripes stripes;
-	bool gone;   /* the app closed its socket */
-	bool parted; /* the session ended in order */
+	struct resume resume;
+	uint64_t told, told_landed; /* what the agent knows of replies' numbered and landed */
+	bool gone;		    /* the app closed its socket */
+	bool parted;		    /* the session ended in order */
 	bool stopping;
 	bool finished; /* nothing more to do */
 	uint64_t gone_at;

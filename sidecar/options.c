@@ -58,6 +58,8 @@ const char options_usage[] =
 	"  --attach-timeout S    for reaching the agent (30)\n"
 	"  --ping-timeout S      a silent worker is lost after that (5)\n"
 	"  --busy-timeout S      … and one silent in the middle of an answer (120)\n"
+	"  --grace S             a session whose connections are cut is resumed within that,\n"
+	"                        else it is lost (30; 0: at once)\n"
 	"  --idle-exit S         end after S seconds without a process\n"
 	"  --dumpable 1          its user may attach a debugger, and gets core dumps (0)\n"
 	"  --log error|warn|info|debug\n"
@@ -84,6 +86,7 @@ void options_default(struct options *options)
 		.attach_timeout = 30,
 		.ping_timeout = 5,
 		.busy_timeout = 120,
+		.grace = 30,
 	};
 	if (namespace && pod)
 		snprintf(options->pod, sizeof(options->pod), "%s/%s", namespace, pod);
@@ -318,6 +321,8 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		return config_number(item, 1, 3600, &o->ping_timeout, error);
 	if (!strcmp(key, "busy_timeout"))
 		return config_number(item, 1, 86400, &o->busy_timeout, error);
+	if (!strcmp(key, "grace"))
+		return config_number(item, 0, 3600, &o->grace, error);
 	if (!strcmp(key, "idle_exit"))
 		return config_number(item, 0, 86400, &o->idle_exit, error);
 	if (!strcmp(key, "insecure"))
@@ -336,7 +341,7 @@ static int options_set(void *argument, const struct config_item *item, struct er
 		"vram_limit gpu_count shm_size ring arena landing spin max_processes "
 		"attach_timeout ping_timeout "
 		"busy_timeout "
-		"idle_exit dumpable log log_format",
+		"grace idle_exit dumpable log log_format",
 		key);
 }
 
@@ -371,6 +376,7 @@ static int options_environment(struct options *options, struct error *error)
 		{"VCUDA_VRAM_LIMIT", "vram_limit"},
 		{"VCUDA_GPU_COUNT", "gpu_count"},
 		{"VCUDA_SHM_SIZE", "shm_size"},
+		{"VCUDA_GRACE", "grace"},
 		{"VCUDA_LOG_LEVEL", "log"},
 	};
 

@@ -36,9 +36,10 @@ struct options {
 	uint64_t attach_timeout; /* s for dialing and handshake */
 	uint64_t ping_timeout;	 /* s without an answer to a PING … */
 	uint64_t busy_timeout;	 /* … and in the middle of a frame */
-	bool announce;		 /* the positional form: also in the network namespace, see
-				    instance_lock.h */
-	uint64_t dumpable;	 /* 1: its user may attach a debugger, and gets core dumps */
+	uint64_t grace;	   /* s that a session outlives its connections; 0 = it does not */
+	bool announce;	   /* the positional form: also in the network namespace, see
+			      instance_lock.h */
+	uint64_t dumpable; /* 1: its user may attach a debugger, and gets core dumps */
 	bool json;
 	bool openmetrics;
 	bool remote; /* probe: --agent was given, only the agent is asked */

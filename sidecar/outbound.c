@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void outbound_reset(struct outbound *out)
+void outbound_clear(struct outbound *out)
 {
 	out->first = out->count = 0;
 	out->used = 0;
@@ -44,7 +44,7 @@ int outbound_gather(
 	size_t bulk = 0;
 	int taken = 0;
 
-	outbound_reset(out);
+	outbound_clear(out);
 	while (out->count <= OUTBOUND_IOV - 2 &&
 		out->used <= sizeof(out->buffer) - RING_ENTRY_MAX && bulk < OUTBOUND_BULK) {
 		struct ring_entry entry;
@@ -80,7 +80,7 @@ bool outbound_control(struct outbound *out, uint8_t kind, uint64_t seq)
 	struct frame_header header = {.kind = kind, .seq = seq, .magic = FRAME_MAGIC};
 
 	if (outbound_empty(out))
-		outbound_reset(out);
+		outbound_clear(out);
 	if (out->count > OUTBOUND_IOV || sizeof(out->buffer) - out->used < sizeof(header))
 		return false;
 	memcpy(out->buffer + out->used, &header, sizeof(header));

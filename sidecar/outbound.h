@@ -42,6 +42,9 @@ int outbound_gather(
 /* A bare frame of the sidecar's own (PING, PONG, BYE). false: no room now. */
 bool outbound_control(struct outbound *out, uint8_t kind, uint64_t seq);
 
+/* The connection is gone: nothing is to be sent any more. */
+void outbound_clear(struct outbound *out);
+
 /* Bytes sent, 0 where the link takes none now, or -errno. */
 ssize_t outbound_send(struct outbound *out, struct link *link);
 

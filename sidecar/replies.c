@@ -156,9 +156,17 @@ static int replies_finish(struct replies *replies, struct error *error)
 	replies->frames++;
 	if (replies->timing)
 		timing_acknowledged(replies->timing, header->seq);
+	replies->numbered += header->kind != FRAME_PING && header->kind != FRAME_PONG;
+	replies->landed += payload;
 	return ring_acknowledge(replies->ring, header->seq)
 		       ? violation(error, header, "acknowledges what it cannot have")
 		       : 0;
+}
+
+void replies_drop_input(struct replies *replies)
+{
+	replies->at = replies->n = 0;
+	replies->in_payload = replies->upcalls_full = replies->ping = false;
 }
 
 static int replies_land(struct replies *replies, struct error *error)
@@ -270,6 +278,7 @@ ssize_t replies_receive(
 
 		if (got == -EAGAIN)
 			break;
+		replies->closed = !got;
 		if (!got)
 			return error_set(error, ECONNRESET, "the agent closed the connection");
 		if (got < 0)

@@ -32,10 +32,13 @@ struct replies {
 	uint64_t upcall_tail;
 	bool upcalls_full; /* reading pauses until the app takes some */
 	bool ping;	   /* a PING came: answer it */
+	bool closed;	   /* the agent did, in order */
 	bool lost;	   /* FRAME_LOST came: status and text */
 	uint32_t status;
 	char text[200];
 	uint64_t frames, bytes; /* received */
+	uint64_t numbered;	/* of the frames, those that count (frame.h) */
+	uint64_t landed;	/* bytes of payloads of them */
 	/* The frame whose payload is on its way. */
 	bool in_payload;
 	struct frame_header header;
@@ -52,6 +55,9 @@ struct replies {
  * another -errno, each with *error. */
 ssize_t replies_receive(
 	struct replies *replies, struct link *link, size_t budget, struct error *error);
+
+/* The connection is gone: what was not counted is as if it had never come. */
+void replies_drop_input(struct replies *replies);
 
 /* Answers a slot: status only, or with data. Wakes the thread that waits. */
 void replies_answer(struct replies *replies, const struct frame_header *header,

@@ -99,7 +99,8 @@ static int ring_check(
 			header->length - header->body);
 	if (header->kind == FRAME_CALL && header->tag >= CHANNEL_SLOTS)
 		return error_set(error, EPROTO, "ring: tag %u", header->tag);
-	if (header->kind == FRAME_CALL && ring_waits(ring, header->tag))
+	if (header->kind == FRAME_CALL && header->seq > ring->highest &&
+		ring_waits(ring, header->tag))
 		return error_set(error, EPROTO, "ring: tag %u twice", header->tag);
 	return 0;
 }
@@ -151,6 +152,8 @@ int ring_pop(
 		entry->bulk_bytes = bulk.length;
 		header->flags = 0;
 	}
+	if (ring->counts)
+		header->status = ring->counted;
 	memcpy(buffer, header, sizeof(*header));
 	ring_copy(buffer + sizeof(*header), at, inline_bytes);
 	entry->bytes = (uint32_t)(sizeof(*header) + inline_bytes);
@@ -162,6 +165,21 @@ int ring_pop(
 		ring->waiting[header->tag / 64] |= 1ull << header->tag % 64;
 	ring->bye = header->kind == FRAME_BYE;
 	return 1;
+}
+
+int ring_rewind(struct ring *ring, uint64_t taken)
+{
+	if (taken < ring->acknowledged || taken > ring->last)
+		return -EPROTO;
+	if (taken == ring->last)
+		return 0;
+	if (ring->highest < ring->last)
+		ring->highest = ring->last;
+	ring->taken = taken == ring->acknowledged
+			      ? ring->released
+			      : ring->ends[taken & (ring->size / ENTRY_LEAST - 1)];
+	ring->last = taken;
+	return 0;
 }
 
 int ring_acknowledge(struct ring *ring, uint64_t seq)

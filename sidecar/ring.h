@@ -27,6 +27,9 @@ struct ring {
 	uint64_t taken;	       /* byte count up to which entries were taken */
 	uint64_t released;     /* what page->head says */
 	uint64_t last;	       /* sequence number of the last entry taken, 0 = none */
+	uint64_t highest;      /* that was ever taken: up to it entries go out again */
+	bool counts;	       /* what goes on the wire says how many frames came back … */
+	uint32_t counted;      /* … by then */
 	uint64_t acknowledged; /* by the agent */
 	uint64_t *ends;	       /* [seq % (size / 32)]: byte count behind that entry */
 	uint64_t waiting[CHANNEL_SLOTS / 64]; /* tags of calls that are not answered */
@@ -55,6 +58,10 @@ int ring_pop(struct ring *ring, unsigned char *buffer, struct ring_entry *entry,
 
 /* The agent has taken over everything up to SEQ: releases it. -EPROTO where it cannot have. */
 int ring_acknowledge(struct ring *ring, uint64_t seq);
+
+/* What stands behind entry TAKEN is taken again: the connection that it went over is gone, and
+ * the agent has not taken it over. -EPROTO where that cannot be. */
+int ring_rewind(struct ring *ring, uint64_t taken);
 
 /* Entries taken and not acknowledged. */
 static inline uint64_t ring_in_flight(const struct ring *ring)

@@ -47,7 +47,9 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add(object, "uid", channel->peer.uid);
 	status_text(object, "program", channel->program);
 	cJSON_AddStringToObject(object, "state",
-		atomic_load(&channel->state) == CHANNEL_OPEN ? "open" : "lost");
+		atomic_load(&channel->state) != CHANNEL_OPEN ? "lost"
+		: resume_is_cut(&channel->resume)	     ? "reconnecting"
+							     : "open");
 	cJSON_AddStringToObject(object, "session", channel->subject.session);
 	add(object, "seconds", (now - channel->opened_at) / 1000000000u);
 	add_wire(object, channel->frames_sent, channel->bytes_sent, channel->frames_received,
@@ -56,6 +58,7 @@ static cJSON *status_channel(struct channel *channel, uint64_t now)
 	add(object, "calls_waiting", channel->waiting);
 	add(object, "pinned_segments", channel->pinned);
 	add(object, "pinned_bytes", channel->pinned_bytes);
+	add(object, "resumed", channel->resume.times);
 	add(object, "lanes", stripes_count(&channel->stripes));
 	add(object, "lanes_refused", stripes_refused(&channel->stripes));
 	return object;
@@ -106,6 +109,7 @@ static cJSON *status_object(struct server *server)
 	add(totals, "refused", server->refused);
 	add(totals, "poisoned", server->poisoned);
 	add(totals, "lost", server->lost);
+	add(totals, "resumed", server->resumed);
 	add_wire(totals, wire.frames_sent, wire.bytes_sent, wire.frames_received,
 		wire.bytes_received);
 	return root;

@@ -50,6 +50,8 @@ ALLOWED = {
     ("shim/driver/memory/fault.c", "condition"): (1, "a thread whose work is to wait for faults"),
     ("shim/engine/own_sidecar.c", "child"): (1, "the child forks and exits at once"),
     ("sidecar/agents.c", "thread"): (1, "each asks its agent with a deadline"),
+    ("gpu-agent/worker/stripe.c", "thread"): (1, "joined when it said that it is over"),
+    ("sidecar/resume.c", "thread"): (1, "it said that it is done, or was told to stop: an attempt has 3 s"),
     ("sidecar/stripes.c", "thread"): (1, "it was told to stop, and its link is shut"),
     ("softgpu/driver/queue.c", "condition"): (1,
         "as cuStreamSynchronize waits: until the stream's work ends. A worker's loop makes no such call"),

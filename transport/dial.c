@@ -174,7 +174,7 @@ static int dial_all(struct dial *dial, struct session_hello *hello,
 		if (fd < 0)
 			return fd;
 		fds[(*count)++] = fd;
-		if (hello->role == SESSION_PROBE)
+		if (hello->role == SESSION_PROBE || hello->role == SESSION_END)
 			return 0;
 		hello->role = SESSION_REPLIES;
 		memcpy(hello->session, welcome->session, sizeof(hello->session));
@@ -224,12 +224,12 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 		hello.magic = SESSION_MAGIC;
 		if (!hello.version)
 			hello.version = SESSION_VERSION;
-		if (hello.role != SESSION_PROBE)
+		if (!hello.role)
 			hello.role = SESSION_COMMANDS;
 		ret = dial_all(dial, &hello, welcome, fds, &count);
-	} while (ret && hello.role != SESSION_PROBE && front_died(ret, count, welcome) &&
+	} while (ret && !wanted->role && front_died(ret, count, welcome) &&
 		 wait_again(dial, try++));
-	if (!ret && hello.role != SESSION_PROBE)
+	if (!ret && hello.role != SESSION_PROBE && hello.role != SESSION_END)
 		ret = dial->transport->link(fds, count, TRANSPORT_CLIENT, link, dial->error);
 	explicit_bzero(&hello, sizeof(hello));
 	if (*link) {

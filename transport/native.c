@@ -76,7 +76,8 @@ int native_listen_as(const struct transport *transport, const char *address,
 		ret = listen_port(transport, host, "ports.recv", listening->wanted.commands,
 			&listening->taken.commands,
 			probe | TRANSPORT_ROLE(SESSION_COMMANDS) |
-				TRANSPORT_ROLE(SESSION_STRIPE),
+				TRANSPORT_ROLE(SESSION_STRIPE) |
+				TRANSPORT_ROLE(SESSION_RESUME) | TRANSPORT_ROLE(SESSION_END),
 			listening, error);
 	while (ret < 0 && listening->count > before)
 		close(listening->at[--listening->count].fd);

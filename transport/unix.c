@@ -77,7 +77,8 @@ static int unix_transport_listen(
 		return error_wrap(error, ret, "listen");
 	return transport_listening_add(listening, &transport_unix, instance.listen_fd,
 		TRANSPORT_ROLE(SESSION_COMMANDS) | TRANSPORT_ROLE(SESSION_STRIPE) |
-			TRANSPORT_ROLE(SESSION_PROBE),
+			TRANSPORT_ROLE(SESSION_PROBE) | TRANSPORT_ROLE(SESSION_RESUME) |
+			TRANSPORT_ROLE(SESSION_END),
 		&instance, error);
 }
 

@@ -59,6 +59,9 @@ static struct session *restore_session(struct front *front, const struct journal
 	session->state = SESSION_RUNNING;
 	memcpy(session->id, j->id, sizeof(session->id));
 	memcpy(session->secret, j->secret, sizeof(session->secret));
+	memcpy(session->resume.next, j->next, sizeof(session->resume.next));
+	session->resume.offered = j->offered;
+	session->grace_ms = j->grace_ms;
 	session->stripes = j->stripes;
 	session->features = j->features;
 	session->number = j->number;

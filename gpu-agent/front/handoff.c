@@ -21,6 +21,7 @@
 #include "gpu-agent/front/lease.h"
 #include "gpu-agent/front/pool.h"
 #include "gpu-agent/front/quota.h"
+#include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
 #include "gpu-agent/front/tenants.h"
@@ -207,6 +208,10 @@ void handoff_handle(struct front *front, struct pool_worker *worker, struct hand
 	case HANDOFF_ALIVE:
 		if (!has_session)
 			pool_fault(front, worker, "ALIVE without a session");
+		return;
+	case HANDOFF_PARKED:
+		if (!has_session || !resume_parked(front, worker, h))
+			pool_fault(front, worker, "PARKED without a session that can be");
 		return;
 	case HANDOFF_SHARE:
 	case HANDOFF_UNSHARE:

@@ -22,6 +22,7 @@
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/renew.h"
+#include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
 #include "protocol/wire/status.h"
@@ -202,7 +203,7 @@ static const char wrong_token[] = "the token is not the agent's; set it on the c
 
 static bool serves(const struct hello_slot *slot, uint32_t role)
 {
-	return role <= SESSION_STRIPE && slot->roles & TRANSPORT_ROLE(role);
+	return role <= SESSION_END && slot->roles & TRANSPORT_ROLE(role);
 }
 
 static void say_where(const struct front *front, uint32_t role, char text[192])
@@ -244,6 +245,10 @@ static void decide(struct front *front, struct hello_slot *slot)
 		status = session_begin(front, fd, &from, &refusal, text);
 	} else if (hello->role == SESSION_REPLIES) {
 		status = session_join(front, fd, &from, &refusal, text);
+	} else if (hello->role == SESSION_RESUME) {
+		status = resume_begin(front, fd, &from, &refusal, text);
+	} else if (hello->role == SESSION_END) {
+		status = resume_end(front, fd, &from, &refusal, text);
 	} else {
 		status = session_stripe(front, fd, &from, &refusal, text);
 	}

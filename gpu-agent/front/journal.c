@@ -95,6 +95,9 @@ void journal_session(struct front *front, const struct session *session)
 	j->stripes = session->stripes;
 	memcpy(j->id, session->id, sizeof(j->id));
 	memcpy(j->secret, session->secret, sizeof(j->secret));
+	memcpy(j->next, session->resume.next, sizeof(j->next));
+	j->offered = session->resume.offered;
+	j->grace_ms = session->grace_ms;
 	j->number = session->number;
 	j->features = session->features;
 	j->begun = session->begun;

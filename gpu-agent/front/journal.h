@@ -26,6 +26,9 @@ struct journal_session {
 	pid_t worker; /* 0: none here. Written last, and taken away first */
 	uint32_t pid, uid, stripes;
 	uint8_t id[16], secret[16];
+	uint8_t next[16]; /* the secret after it, where it was offered (resume.h) */
+	bool offered;
+	uint32_t grace_ms;
 	uint64_t number, features, begun, proven_until;
 	int64_t started;
 	char transport[TRANSPORT_NAME];

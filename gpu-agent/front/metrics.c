@@ -96,17 +96,24 @@ static void print_histogram(FILE *out, const char *name, const char *help,
 
 static void print_sessions(FILE *out, const struct front *front)
 {
-	uint64_t states[SESSION_ENDING + 1] = {0};
+	uint64_t states[SESSION_ENDING + 1] = {0}, parked = 0;
 	const struct counters *c = &front->counters;
 
-	for (uint32_t i = 0; i < front->config->max_sessions; i++)
+	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
 		states[front->sessions[i].state]++;
+		parked += front->sessions[i].resume.parked_at != 0;
+	}
 	head(out, "vcuda_agent_sessions", "gauge", "Sessions by state.");
 	for (int s = SESSION_WAITING; s <= SESSION_ENDING; s++)
 		fprintf(out, "vcuda_agent_sessions{state=\"%s\"} %" PRIu64 "\n",
 			session_state_name((enum session_state)s), states[s]);
 	one(out, "vcuda_agent_sessions_total", "counter", "Sessions handed to a worker.",
 		c->sessions);
+	one(out, "vcuda_agent_sessions_parked", "gauge",
+		"Running sessions whose connections are cut.", parked);
+	SOME(out, "vcuda_agent_resumes_total", "counter",
+		"Clients that came back to their session.", "result", {"resumed", c->resumes},
+		{"refused", c->resumes_refused});
 	print_histogram(out, "vcuda_agent_session_wait_seconds",
 		"From a client's HELLO until a worker is there for it.", &c->waits,
 		wait_bounds);

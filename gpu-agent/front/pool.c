@@ -359,6 +359,7 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 		.what = HANDOFF_SESSION,
 		.device_count = quota_gpu_count(front, session),
 		.bytes = quota_limit(session),
+		.grace_ms = session->grace_ms,
 	};
 	struct control tenant = {.what = CONTROL_TENANT, .pid = worker->pid};
 	int ret;

@@ -180,7 +180,10 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 	session->number = ++front->next_session;
 	session->pid = hello->pid;
 	session->uid = hello->uid;
+	session->grace_ms = resume_grace(front, hello);
 	session->features = hello->features & SESSION_FEATURE_STRIPES;
+	if (session->grace_ms)
+		session->features |= SESSION_FEATURE_RESUME;
 	session->started = time(NULL);
 	session->begun = now;
 	session->deadline = now + front->config->start_timeout_ms * FRONT_MS;
@@ -221,7 +224,8 @@ static void client_gone(struct watch *watch, uint32_t mask)
 
 	(void)mask;
 	close(events_forget(&front->events, watch));
-	session->deadline = wait_now() + GONE_NS;
+	session->deadline =
+		wait_now() + (session->grace_ms ? resume_patience(session) : GONE_NS);
 }
 
 void session_watch_client(struct front *front, struct session *session, int fd)
@@ -282,6 +286,7 @@ void session_assign(struct front *front, struct session *session, struct pool_wo
 		.version = SESSION_VERSION,
 		.features = session->features,
 		.reply_port = front->config->bound[LISTEN_SEND],
+		.SESSION_GRANTED_MS = session->grace_ms,
 	};
 
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
@@ -338,18 +343,22 @@ struct session *session_find(
 		bool id = token_same(session->id, hello->session, sizeof(session->id));
 		bool secret =
 			token_same(session->secret, hello->secret, sizeof(session->secret));
+		bool next = token_same(
+			session->resume.next, hello->secret, sizeof(session->resume.next));
 
-		if (id && secret && session->state == state &&
-			session->tenant == from->tenant &&
+		if (id && (secret || (next && session->resume.offered)) &&
+			session->state == state && session->tenant == from->tenant &&
 			session->transport == from->transport)
 			found = session;
 	}
+	if (found)
+		resume_promote(found, hello->secret);
 	return found;
 }
 
 /* A connection that comes too late is no attempt on a secret: a program's stripes are on their
  * way when it ends. */
-static uint32_t refuse_unknown(struct front *front, const struct hello_from *from,
+uint32_t session_unknown(struct front *front, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
 	const struct session_hello *hello = from->hello;
@@ -379,7 +388,7 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 	};
 
 	if (!session)
-		return refuse_unknown(front, from, refusal, text);
+		return resume_join(front, fd, from, refusal, text);
 	welcome.features = session->features;
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
 	*refusal = REFUSAL_NOT_READY;
@@ -404,7 +413,7 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 	};
 
 	if (!session)
-		return refuse_unknown(front, from, refusal, text);
+		return session_unknown(front, from, refusal, text);
 	*refusal = REFUSAL_SECRET;
 	if (!(session->features & SESSION_FEATURE_STRIPES)) {
 		snprintf(text, 192, "no session takes this stripe");
@@ -494,8 +503,14 @@ uint64_t session_tick(struct front *front, uint64_t now)
 			.status = STATUS_NOT_READY,
 		};
 
-		if (session->state == SESSION_FREE || session->state == SESSION_ENDING ||
-			!session->deadline)
+		if (session->state == SESSION_FREE || session->state == SESSION_ENDING)
+			continue;
+		if (session->resume.state) {
+			uint64_t at = resume_tick(front, session, now);
+
+			next = at < next ? at : next;
+		}
+		if (!session->deadline)
 			continue;
 		if (session->deadline > now) {
 			if (session->deadline < next)

@@ -15,6 +15,7 @@
 #include "gpu-agent/front/events.h"
 #include "gpu-agent/front/hello.h"
 #include "gpu-agent/front/ledger.h"
+#include "gpu-agent/front/resume.h"
 #include "gpu-agent/front/timeshare.h"
 #include "gpu-agent/handoff.h"
 #include "protocol/wire/session.h"
@@ -55,6 +56,8 @@ struct session {
 	unsigned joined_count;	   /* … and how many have come */
 	uint32_t stripes;	   /* handed over */
 	uint64_t features;
+	uint32_t grace_ms; /* how long it outlives its connections; 0: not at all */
+	struct resume resume;
 	uint64_t number; /* in the order of coming, never reused */
 	struct log_subject subject;
 	uint32_t pid, uid; /* as the client says */
@@ -82,6 +85,9 @@ uint32_t session_begin(struct front *front, int fd, const struct hello_from *fro
 /* The client's end of a RUNNING session is seen by this copy of its first connection; takes FD.
  */
 void session_watch_client(struct front *front, struct session *session, int fd);
+/* Why a connection with session and secret is none of a session's that takes it. */
+uint32_t session_unknown(struct front *front, const struct hello_from *from,
+	enum refusal *refusal, char text[192]);
 /* A further connection of it: the same rules. */
 uint32_t session_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);

@@ -132,6 +132,8 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 	cJSON_AddNumberToObject(object, "expires",
 		s->proven_until ? (double)(time(NULL) + seconds_until(s->proven_until)) : 0);
 	cJSON_AddNumberToObject(object, "worker_pid", s->worker ? s->worker->pid : 0);
+	cJSON_AddBoolToObject(object, "parked", s->resume.parked_at != 0);
+	cJSON_AddNumberToObject(object, "resumed", s->resume.times);
 	memory = cJSON_AddArrayToObject(object, "memory");
 	for (uint32_t d = 0; d < front->ledger.device_count; d++) {
 		cJSON *one = cJSON_CreateObject();

@@ -49,6 +49,7 @@ void settings_defaults(struct agent_config *config)
 	config->start_timeout_ms = 30000;
 	config->worker_silence_ms = 30000;
 	config->drain_ms = 30000;
+	config->grace_ms = 300000;
 	config->host_memory = 8ull << 30;
 	config->cache_bytes = 8ull << 30;
 	config->expiry_grace_ms = 60000;
@@ -243,6 +244,7 @@ static const struct setting settings[] = {
 		"a time from 100ms to 10m, like 30s"},
 	{"worker_silence", TIME, AT(worker_silence_ms), 1000, 3600000, NULL,
 		"a time from 1s to 1h, like 30s"},
+	{"grace", TIME, AT(grace_ms), 0, 3600000, NULL, "a time up to 1h, like 30s; 0: none"},
 	{"drain_seconds", TIME, AT(drain_ms), 0, 86400000, NULL, "seconds, 0-86400"},
 	{"host_memory", BYTES, AT(host_memory), 0, 1ull << 50, NULL,
 		"bytes like 8GiB (0 = no limit)"},

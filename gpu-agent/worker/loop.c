@@ -18,6 +18,7 @@
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stash.h"
@@ -54,7 +55,8 @@ static const char *loop_check(const struct worker *w, const struct frame_header 
 	if (h->magic != FRAME_MAGIC)
 		return "no frame begins here";
 	if (h->kind != FRAME_POST && h->kind != FRAME_CALL && h->kind != FRAME_PING &&
-		h->kind != FRAME_PONG && h->kind != FRAME_BYE)
+		h->kind != FRAME_PONG && h->kind != FRAME_BYE &&
+		(h->kind != FRAME_TAKEN || !w->park.grace))
 		return "unknown kind of frame";
 	if (h->flags & ~FRAME_STRIPE_MASK)
 		return "unknown flags";
@@ -203,7 +205,8 @@ static bool loop_handle(struct worker *w)
 		return false;
 	switch (w->receiver.frame.kind) {
 	case FRAME_PING: reply_plain(w, FRAME_PONG, CUDA_SUCCESS, NULL); break;
-	case FRAME_PONG: break;
+	case FRAME_PONG:
+	case FRAME_TAKEN: break;
 	case FRAME_BYE: worker_end(w, CUDA_SUCCESS, "the client ended it"); break;
 	default:
 		if (!loop_call(w, behind))
@@ -225,7 +228,7 @@ static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 	if (result == -EAGAIN)
 		return false;
 	if (result <= 0) {
-		worker_end(w, CUDA_SUCCESS, "the client is gone%s%s", result ? ": " : "",
+		park_or_end(w, CUDA_SUCCESS, "the client is gone%s%s", result ? ": " : "",
 			result ? strerror((int)-result) : "");
 		return false;
 	}
@@ -237,11 +240,13 @@ static bool loop_read(struct worker *w, void *to, uint32_t n, uint32_t *got)
 static bool loop_stripe_there(struct worker *w)
 {
 	/* The front said it before the sidecar knew, behind a grant at the most. */
-	for (int i = 0; i < 4 && !w->stripes[w->receiver.payload_stripe]; i++)
+	for (int i = 0; i < 4 && !stripe_there(w, w->receiver.payload_stripe); i++)
 		worker_control(w);
-	if (!w->stripes[w->receiver.payload_stripe])
+	if (w->park.wanted)
+		return false;
+	if (!stripe_there(w, w->receiver.payload_stripe))
 		protocol_violation(w, "a stripe that was not opened");
-	return w->stripes[w->receiver.payload_stripe];
+	return stripe_there(w, w->receiver.payload_stripe);
 }
 
 /* The frame's payload, from its stripe. false: not there yet, or the session is over. */
@@ -253,7 +258,7 @@ static bool loop_stripe_receive(struct worker *w)
 	if (ret == -EPROTO)
 		protocol_violation(w, "a piece of another length than its frame");
 	else if (ret == -ECONNRESET)
-		worker_end(w, CUDA_SUCCESS, "a stripe of the client is gone");
+		park_or_end(w, CUDA_SUCCESS, "a stripe of the client is gone");
 	else if (ret == -ENOMEM)
 		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
 			"no pinned memory for a connection of its own");
@@ -262,6 +267,19 @@ static bool loop_stripe_receive(struct worker *w)
 	w->stats.bytes_received += w->receiver.payload_missing;
 	w->receiver.payload_missing = 0;
 	return true;
+}
+
+/* What the client has counted (frame.h). false: it cannot have. */
+static bool loop_counted(struct worker *w, const struct frame_header *h)
+{
+	uint32_t count = h->kind == FRAME_TAKEN ? (uint32_t)h->seq : h->status;
+
+	if (h->kind != FRAME_POST && h->kind != FRAME_CALL && h->kind != FRAME_TAKEN)
+		return true;
+	if (reply_counted(w, count))
+		return true;
+	protocol_violation(w, "it has counted what was never sent");
+	return false;
 }
 
 /* Gets header and body of the next frame out of the buffer. false: not there yet. */
@@ -281,6 +299,8 @@ static bool loop_parse(struct worker *w)
 		return false;
 	}
 	if (have < sizeof(w->receiver.frame) + w->receiver.frame.body)
+		return false;
+	if (w->park.grace && !loop_counted(w, &w->receiver.frame))
 		return false;
 	payload = w->receiver.frame.length - w->receiver.frame.body;
 	w->receiver.payload_stripe = loop_stripe(&w->receiver.frame);
@@ -332,11 +352,47 @@ static bool loop_fill(struct worker *w)
 	return true;
 }
 
+/* The frame cannot be served for want of room in the window, and behind it may stand what makes
+ * some: the client's count. */
+static void loop_look_ahead(struct worker *w)
+{
+	uint32_t at = w->receiver.at;
+
+	if (!w->park.grace || !window_gone(&w->sender.window))
+		return;
+	loop_fill(w);
+	if (w->receiver.at < at)
+		at = w->receiver.at; /* what is there was moved */
+	while (w->receiver.end - at >= sizeof(struct frame_header)) {
+		struct frame_header h;
+
+		memcpy(&h, w->receiver.bytes + at, sizeof(h));
+		if (h.magic != FRAME_MAGIC || !loop_counted(w, &h))
+			return;
+		if (h.flags & FRAME_STRIPE_MASK)
+			h.length = h.body;
+		if (h.length > w->receiver.end - at - sizeof(h))
+			return;
+		at += (uint32_t)sizeof(h) + h.length;
+	}
+}
+
+void loop_drop_input(struct worker *w)
+{
+	struct receiver *r = &w->receiver;
+
+	if (r->have_frame)
+		loop_range_done(w);
+	r->at = r->end = 0;
+	r->have_frame = r->payload_waits = r->small = false;
+	r->payload_missing = r->payload_stripe = 0;
+}
+
 static bool loop_receive(struct worker *w)
 {
 	bool progress = false, filled = false;
 
-	for (int n = 0; n < TURN_FRAMES && !w->ended; n++) {
+	for (int n = 0; n < TURN_FRAMES && !w->ended && !w->park.wanted && !park_is(w); n++) {
 		while (w->receiver.have_frame && w->receiver.payload_missing) {
 			uint32_t payload = w->receiver.frame.length - w->receiver.frame.body,
 				 got;
@@ -355,8 +411,10 @@ static bool loop_receive(struct worker *w)
 			progress = true;
 		}
 		if (w->receiver.have_frame) {
-			if (!loop_handle(w))
+			if (!loop_handle(w)) {
+				loop_look_ahead(w);
 				return progress;
+			}
 			progress = true;
 			continue;
 		}
@@ -416,7 +474,7 @@ static void loop_listen(struct worker *w, uint64_t now)
 		w->liveness.heard_bytes = w->stats.bytes_received;
 		w->liveness.heard_at = w->liveness.asked_at = now;
 	} else if (now - w->liveness.heard_at >= SILENCE_NS) {
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client says nothing any more");
+		park_or_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the client says nothing any more");
 	} else if (now - w->liveness.asked_at >= ASK_NS && reply_room(w)) {
 		w->liveness.asked_at = now;
 		reply_plain(w, FRAME_PING, CUDA_SUCCESS, NULL);
@@ -437,13 +495,16 @@ static void loop_sleep(struct worker *w, uint64_t idle_ns)
 					? w->stripes[w->receiver.payload_stripe]
 					: NULL;
 
-	link_fds(w->link, fds, reply_waits(w));
+	if (park_is(w))
+		fds[0].fd = fds[1].fd = -1;
+	else
+		link_fds(w->link, fds, reply_waits(w));
 	if ((w->receiver.have_frame && !w->receiver.payload_missing) ||
 		w->receiver.payload_waits)
 		fds[0].fd = -1; /* it waits for room, not for bytes */
 	else if (stripe)
 		fds[0] = (struct pollfd){.fd = stripe->wake, .events = POLLIN};
-	else
+	else if (!park_is(w))
 		wake = link_wake_at(w->link);
 	fds[2].fd = w->handoff;
 	fds[2].events = POLLIN;
@@ -499,6 +560,10 @@ void loop_run(struct worker *w)
 			stripes_reap(w);
 		watchdog_leave(w);
 		now = wait_now();
+		if (w->park.grace) {
+			reply_relieve(w, now);
+			park_turn(w, now);
+		}
 		/* Without room the frames that go out later say it. */
 		if (reply_room(w) &&
 			(w->receiver.taken - w->receiver.acked >= ACK_FRAMES ||
@@ -512,8 +577,10 @@ void loop_run(struct worker *w)
 			watchdog_enter(w);
 			worker_control(w);
 			loop_tell_stats(w, now);
-			loop_tell_alive(w, now);
-			loop_listen(w, now);
+			if (!park_is(w)) {
+				loop_tell_alive(w, now);
+				loop_listen(w, now);
+			}
 			staging_reap(w, &w->in);
 			if (w->fences.first)
 				output_limit(w);
@@ -534,7 +601,7 @@ void loop_run(struct worker *w)
 	/* What is on its way out goes out: the last answers and why it ended. */
 	if (w->end_status)
 		reply_plain(w, FRAME_LOST, w->end_status, w->end_text);
-	for (int i = 0; i < 50 && reply_waits(w); i++) {
+	for (int i = 0; i < 50 && reply_waits(w) && !park_is(w); i++) {
 		struct pollfd fds[2];
 
 		reply_flush(w);

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames to the app.  Headers and bodies are copied into a ring, payloads go from staging as
- * they lie; the socket takes both by one gathered send.  Whoever wants to answer asks
- * reply_room first: a slow reader stops the taking of frames, never the process.
+ * Frames to the app, which window.c keeps: the socket takes headers, bodies and payloads by one
+ * gathered send.  Whoever wants to answer asks reply_room first: a slow reader stops the taking
+ * of frames, never the process.
  *
  * The loop adds and sends; while it is in a call that does not return, the thread of watchdog.c
  * sends what is ready (reply_flush_beside).  A lock of one word, free but for that time, is
  * held while frames are added and while some are sent.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/log.h"
+#include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/worker_state.h"
 
-/* Frames a turn may add without looking again. */
-#define REPLY_MARGIN 16
+/* How long a window that is full waits for the client's count, which may stand behind frames
+ * that in turn wait for room. */
+#define RELIEVE_NS 2000000u
 
 static void reply_lock(struct worker *w)
 {
@@ -35,86 +39,24 @@ static void reply_unlock(struct worker *w)
 	atomic_store_explicit(&w->sender.lock, 0, memory_order_release);
 }
 
-static uint32_t reply_count(const struct worker *w)
-{
-	return atomic_load_explicit(&w->sender.segment_count, memory_order_relaxed);
-}
-
-static uint32_t reply_used(const struct worker *w)
-{
-	return atomic_load_explicit(&w->sender.used, memory_order_relaxed);
-}
-
-/* Another thread only takes away: what there is room for now there is room for later. */
 bool reply_room(const struct worker *w)
 {
-	return reply_count(w) + REPLY_MARGIN < SEND_SEGMENTS &&
-	       reply_used(w) + REPLY_MARGIN * 4096 < SEND_BYTES;
+	return window_room(&w->sender.window);
 }
 
 bool reply_waits(const struct worker *w)
 {
-	return reply_count(w) > 0;
-}
-
-static void reply_set_count(struct worker *w, uint32_t n)
-{
-	atomic_store_explicit(&w->sender.segment_count, n, memory_order_relaxed);
-}
-
-static void reply_set_used(struct worker *w, uint32_t n)
-{
-	atomic_store_explicit(&w->sender.used, n, memory_order_relaxed);
-}
-
-static struct send_segment *reply_segment(struct worker *w)
-{
-	uint32_t count = reply_count(w);
-	struct send_segment *s =
-		&w->sender.segments[(w->sender.segment_first + count) % SEND_SEGMENTS];
-
-	reply_set_count(w, count + 1);
-	memset(s, 0, sizeof(*s));
-	return s;
+	return window_waits(&w->sender.window);
 }
 
 /* Under the lock. */
 static void reply_add(struct worker *w, struct frame_header *h, const void *body, uint32_t n)
 {
-	uint32_t need = (uint32_t)sizeof(*h) + n, skip = 0;
-	struct send_segment *s;
-	struct send_segment *last;
-	unsigned char *at;
-
 	h->magic = FRAME_MAGIC;
 	h->seq = w->sender.seq;
 	h->body = n;
 	h->length += n;
-	if (w->sender.head + need > SEND_BYTES) {
-		skip = SEND_BYTES - w->sender.head;
-		w->sender.head = 0;
-	}
-	at = w->sender.bytes + w->sender.head;
-	memcpy(at, h, sizeof(*h));
-	if (n)
-		memcpy(at + sizeof(*h), body, n);
-	w->sender.head = (w->sender.head + need) % SEND_BYTES;
-	reply_set_used(w, reply_used(w) + need + skip);
-
-	/* Frames that lie side by side go out as one piece. */
-	last = reply_count(w)
-		       ? &w->sender.segments[(w->sender.segment_first + reply_count(w) - 1) %
-					     SEND_SEGMENTS]
-		       : NULL;
-	if (last && last->ring_bytes && !skip && last->bytes + last->length == at) {
-		last->length += need;
-		last->ring_bytes += need;
-		return;
-	}
-	s = reply_segment(w);
-	s->bytes = at;
-	s->length = need;
-	s->ring_bytes = need + skip;
+	window_add(&w->sender.window, h, body);
 }
 
 /* The loop's: takes the lock, and acknowledges what was taken. */
@@ -156,7 +98,6 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 		.status = (uint32_t)status,
 		.length = n,
 	};
-	struct send_segment *s;
 
 	if (kind == FRAME_REPLY) {
 		h.deferred = (uint16_t)w->deferred;
@@ -164,10 +105,7 @@ void reply_payload(struct worker *w, enum frame_kind kind, uint16_t tag, CUresul
 	}
 	reply_begin(w);
 	reply_add(w, &h, destination, sizeof(*destination));
-	s = reply_segment(w);
-	s->bytes = bytes;
-	s->length = n;
-	s->range = range;
+	window_payload(&w->sender.window, bytes, n, range);
 	reply_unlock(w);
 }
 
@@ -194,29 +132,6 @@ void reply_plain(struct worker *w, enum frame_kind kind, CUresult status, const 
 	reply_frame(w, &h, text, text ? (uint32_t)strlen(text) : 0);
 }
 
-/* N bytes went out. */
-static void reply_gone(struct worker *w, size_t n)
-{
-	atomic_store_explicit(&w->sender.sent_bytes,
-		atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed) + n,
-		memory_order_relaxed);
-	while (reply_count(w)) {
-		struct send_segment *s = &w->sender.segments[w->sender.segment_first];
-		uint32_t left = s->length - s->done;
-
-		if (n < left) {
-			s->done += (uint32_t)n;
-			return;
-		}
-		n -= left;
-		reply_set_used(w, reply_used(w) - s->ring_bytes);
-		if (s->range)
-			staging_done(s->range);
-		w->sender.segment_first = (w->sender.segment_first + 1) % SEND_SEGMENTS;
-		reply_set_count(w, reply_count(w) - 1);
-	}
-}
-
 /* Under the lock: as much as the socket takes. 1: something went out, 0, or -errno. */
 static int reply_push(struct worker *w)
 {
@@ -224,28 +139,21 @@ static int reply_push(struct worker *w)
 	struct iovec iov[PIECES];
 	int progress = 0;
 
-	while (reply_count(w)) {
-		uint32_t n = reply_count(w);
-		int count = 0;
-		ssize_t sent;
+	while (window_waits(&w->sender.window)) {
+		int count = window_next(&w->sender.window, iov, PIECES);
+		ssize_t sent = link_send(w->link, iov, count);
 
-		for (uint32_t i = 0; i < n && count < PIECES; i++) {
-			struct send_segment *s =
-				&w->sender.segments[(w->sender.segment_first + i) %
-						    SEND_SEGMENTS];
-
-			iov[count].iov_base = (void *)(uintptr_t)(s->bytes + s->done);
-			iov[count++].iov_len = s->length - s->done;
-		}
-		sent = link_send(w->link, iov, count);
 		if (sent == -EAGAIN)
 			return progress;
 		if (sent < 0)
 			return (int)sent;
 		progress = 1;
-		reply_gone(w, (size_t)sent);
+		atomic_store_explicit(&w->sender.sent_bytes,
+			atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed) +
+				(uint64_t)sent,
+			memory_order_relaxed);
+		window_sent(&w->sender.window, (size_t)sent);
 	}
-	w->sender.head = 0;
 	return progress;
 }
 
@@ -253,26 +161,95 @@ bool reply_flush(struct worker *w)
 {
 	int ret;
 
-	if (!reply_waits(w))
+	if (!reply_waits(w) || park_is(w))
 		return false;
 	reply_lock(w);
 	ret = reply_push(w);
 	reply_unlock(w);
 	if (ret < 0)
-		worker_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the link broke while sending: %s",
+		park_or_end(w, CUDA_ERROR_EXTERNAL_DEVICE, "the link broke while sending: %s",
 			strerror(-ret));
-	return ret;
+	return ret > 0;
 }
 
 int reply_flush_beside(struct worker *w, bool pong)
 {
 	struct frame_header h = {.kind = FRAME_PONG};
+	int ret = 0;
+
+	reply_lock(w);
+	if (!park_is(w)) {
+		if (pong && !reply_waits(w))
+			reply_add(w, &h, NULL, 0);
+		ret = reply_push(w);
+	}
+	reply_unlock(w);
+	return ret < 0 ? ret : 0;
+}
+
+bool reply_counted(struct worker *w, uint32_t count)
+{
+	int ret = 0;
+
+	if (count == w->sender.window.counted)
+		return true;
+	reply_lock(w);
+	ret = window_counted(&w->sender.window, count);
+	reply_unlock(w);
+	return !ret;
+}
+
+void reply_relieve(struct worker *w, uint64_t now)
+{
+	struct window *window = &w->sender.window;
+
+	if (window->counted != w->sender.relieved || window_waits(window) ||
+		!window_gone(window) || (reply_room(w) && w->out.used <= w->out.size / 2)) {
+		w->sender.relieved = window->counted;
+		w->sender.relieved_at = now;
+		return;
+	}
+	if (now - w->sender.relieved_at < RELIEVE_NS)
+		return;
+	reply_lock(w);
+	window_drop(window);
+	reply_unlock(w);
+	log_debug("window.dropped", "through=%u", window->dropped);
+}
+
+void reply_cut(struct worker *w)
+{
+	reply_lock(w);
+	link_shut(w->link);
+	atomic_store(&w->park.is, true);
+	reply_unlock(w);
+}
+
+int reply_resume(struct worker *w, struct link *link, uint32_t counted)
+{
 	int ret;
 
 	reply_lock(w);
-	if (pong && !reply_count(w))
-		reply_add(w, &h, NULL, 0);
-	ret = reply_push(w);
+	ret = window_rewind(&w->sender.window, counted);
+	if (!ret) {
+		link_close(w->link);
+		w->link = link;
+		atomic_store(&w->park.is, false);
+	}
 	reply_unlock(w);
-	return ret < 0 ? ret : 0;
+	return ret;
+}
+
+bool reply_hung_up(struct worker *w)
+{
+	struct pollfd fds[2];
+	bool hung_up;
+
+	reply_lock(w);
+	link_fds(w->link, fds, false);
+	for (int i = 0; i < 2; i++)
+		fds[i].events = POLLRDHUP;
+	hung_up = poll(fds, 2, 0) > 0;
+	reply_unlock(w);
+	return hung_up;
 }

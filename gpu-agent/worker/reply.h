@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames to the app: headers and bodies are copied into a ring, payloads go as they lie.
+ * Frames to the app: made here, kept in a window (window.h), sent over the link.
  */
 #ifndef VCUDA_GPU_AGENT_WORKER_REPLY_H
 #define VCUDA_GPU_AGENT_WORKER_REPLY_H
@@ -11,6 +11,7 @@
 
 #include "protocol/wire/frame.h"
 
+struct link;
 struct staging_range;
 struct worker;
 
@@ -27,5 +28,18 @@ bool reply_waits(const struct worker *w); /* something has not gone out yet */
 /* For another thread than the loop's: sends what waits, or where nothing does and `pong`, a
  * PONG. 0 or -errno: the link is dead. */
 int reply_flush_beside(struct worker *w, bool pong);
+
+/* The client says that it has counted COUNT frames. False: that cannot be. */
+bool reply_counted(struct worker *w, uint32_t count);
+/* Where frames that are sent and not counted leave no room, and the client's count does not
+ * come: lets go of them. Each turn of the loop. */
+void reply_relieve(struct worker *w, uint64_t now);
+/* The link is dead, and nothing is sent from here on … */
+void reply_cut(struct worker *w);
+/* … until another takes its place, over which goes what is behind frame number COUNTED. 0: LINK
+ * is the worker's; else window_rewind's, and nothing changed. */
+int reply_resume(struct worker *w, struct link *link, uint32_t counted);
+/* The client closed a connection, or it broke. Any thread. */
+bool reply_hung_up(struct worker *w);
 
 #endif

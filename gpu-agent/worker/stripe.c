@@ -29,14 +29,16 @@ static void stripe_wait(struct stripe *stripe, uint32_t filled)
 	uint32_t freed;
 
 	while (filled - (freed = atomic_load_explicit(&stripe->freed, memory_order_acquire)) ==
-		STRIPE_SLOTS) {
+			STRIPE_SLOTS &&
+		!atomic_load_explicit(&stripe->cut, memory_order_relaxed)) {
 		if (wait_now() - since < stripe->spin_ns) {
 			wait_relax();
 			continue;
 		}
 		atomic_store_explicit(&stripe->asleep, 1, memory_order_relaxed);
 		wait_fence();
-		if (atomic_load_explicit(&stripe->freed, memory_order_acquire) == freed)
+		if (atomic_load_explicit(&stripe->freed, memory_order_acquire) == freed &&
+			!atomic_load(&stripe->cut))
 			wait_sleep(&stripe->freed, freed, SLEEP_NS);
 		atomic_store_explicit(&stripe->asleep, 0, memory_order_relaxed);
 	}
@@ -67,16 +69,17 @@ static bool stripe_allocate(struct stripe *stripe)
 static void *stripe_main(void *argument)
 {
 	struct stripe *stripe = argument;
-	bool ready = stripe_allocate(stripe);
+	bool ready = stripe->base || stripe_allocate(stripe);
 
 	if (!ready)
 		atomic_store_explicit(&stripe->failed, true, memory_order_relaxed);
-	for (uint32_t filled = 0; ready; filled++) {
+	for (uint32_t filled = stripe->taken; ready; filled++) {
 		struct stripe_slot *slot = &stripe->slots[filled % STRIPE_SLOTS];
 		struct session_piece piece;
 
 		stripe_wait(stripe, filled);
-		if (link_receive_all(stripe->link, &piece, sizeof(piece)) ||
+		if (atomic_load_explicit(&stripe->cut, memory_order_relaxed) ||
+			link_receive_all(stripe->link, &piece, sizeof(piece)) ||
 			piece.length > SLOT_BYTES ||
 			link_receive_all(stripe->link,
 				stripe->base + filled % STRIPE_SLOTS * SLOT_BYTES,
@@ -104,10 +107,39 @@ static int stripe_start(struct worker *w, struct stripe *stripe)
 	stripe->spin_ns = w->spin_ns;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	ret = pthread_create(&stripe->thread, &attributes, stripe_main, stripe);
 	pthread_attr_destroy(&attributes);
 	return -ret;
+}
+
+void stripes_cut(struct worker *w)
+{
+	for (uint32_t i = 1; i <= SESSION_STRIPES; i++) {
+		struct stripe *stripe = w->stripes[i];
+
+		if (!stripe || atomic_exchange(&stripe->cut, true))
+			continue;
+		link_shut(stripe->link);
+		wait_wake(&stripe->freed);
+	}
+}
+
+/* One that was cut has its memory, of which the GPU may still read; else a new one. A thread
+ * that has not ended waits for the driver, and the loop does not wait for it: it keeps what it
+ * has for good. */
+static struct stripe *stripe_take(struct stripe *old)
+{
+	if (!old || !atomic_load_explicit(&old->over, memory_order_acquire))
+		return calloc(1, sizeof(*old));
+	pthread_join(old->thread, NULL);
+	link_close(old->link);
+	close(old->wake);
+	old->link = NULL;
+	atomic_store(&old->filled, old->taken);
+	atomic_store(&old->over, false);
+	atomic_store(&old->failed, false);
+	atomic_store(&old->cut, false);
+	return old;
 }
 
 void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS])
@@ -117,13 +149,13 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 	struct stripe *stripe;
 	int ret;
 
-	if (!count || !number || number > SESSION_STRIPES || w->stripes[number]) {
+	if (!count || !number || number > SESSION_STRIPES || stripe_there(w, number)) {
 		log_error("lane.refused", "lane=%u fds=%u", number, count);
 		while (count)
 			close(fds[--count]);
 		return;
 	}
-	stripe = calloc(1, sizeof(*stripe));
+	stripe = stripe_take(w->stripes[number]);
 	ret = stripe ? w->transport->link(fds, count, TRANSPORT_AGENT, &stripe->link, &error)
 		     : -ENOMEM;
 	if (!ret)
@@ -133,8 +165,8 @@ void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]
 			strerror(-ret));
 		return;
 	}
+	w->stripe_count += !w->stripes[number];
 	w->stripes[number] = stripe;
-	w->stripe_count++;
 	log_debug("lane.open", "lane=%u", number);
 }
 
@@ -156,6 +188,12 @@ int stripe_receive(
 	*bytes = stripe->base + stripe->taken % STRIPE_SLOTS * SLOT_BYTES;
 	stripe->taken++;
 	return 0;
+}
+
+bool stripe_there(const struct worker *w, uint32_t number)
+{
+	return w->stripes[number] &&
+	       !atomic_load_explicit(&w->stripes[number]->cut, memory_order_relaxed);
 }
 
 bool stripe_sleep(struct stripe *stripe)

@@ -33,6 +33,7 @@ struct stripe {
 	_Atomic uint32_t freed;	 /* slots that the GPU has read; the thread sleeps on it */
 	_Atomic uint32_t asleep, awaited;
 	_Atomic bool over;   /* nothing more will come */
+	_Atomic bool cut;    /* another connection is to take its place */
 	_Atomic bool failed; /* since there is no pinned memory for it */
 	struct stripe_slot {
 		uint32_t length;
@@ -43,6 +44,10 @@ struct stripe {
 /* Owns the connection, as it was handed over, from then on; ends the session where it cannot.
  */
 void stripe_open(struct worker *w, uint32_t number, const int fds[TRANSPORT_FDS]);
+/* It was opened, and is not cut. */
+bool stripe_there(const struct worker *w, uint32_t number);
+/* Nothing more comes over any of them. */
+void stripes_cut(struct worker *w);
 /* The next piece, which must have N bytes; its range is the loop's until it is done. -EAGAIN:
  * not there yet; -ECONNRESET: it never will be; -ENOMEM: nor ever could; -EPROTO: another
  * length. */

@@ -16,7 +16,6 @@
  * that works, up to WATCHDOG_IDLE_MS in one that was idle.  Calls that are known to last
  * (SERVE_SLOW) have what is ready sent before them.
  */
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 
 #include "common/log.h"
 #include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/watchdog.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -32,7 +32,8 @@
 #define MS 1000000ull
 #define WATCHDOG_IDLE_MS 1000 /* between looks, and between signs of life */
 #define WATCHDOG_BUSY_MS 100
-/* How long the loop may go on behind a client that closed its connections. */
+/* How long the loop may go on behind a client that closed its connections, where it cannot come
+ * back. */
 #define WATCHDOG_GONE_MS 2000
 /* A client that takes nothing for so long is as good as gone; so does the kernel's timeout
  * (STREAM_GONE_MS in transport/stream.c) where it knows. */
@@ -52,28 +53,19 @@ static _Noreturn void watchdog_end(struct worker *w, CUresult status, const char
 	worker_leave(w);
 }
 
-static bool watchdog_hung_up(struct worker *w)
-{
-	struct pollfd fds[2];
-
-	link_fds(w->link, fds, false);
-	for (int i = 0; i < 2; i++)
-		fds[i].events = POLLRDHUP;
-	return poll(fds, 2, 0) > 0;
-}
-
 /* Is anybody there, and does he listen? */
 static void watchdog_watch(struct worker *w, struct watchdog *p, uint64_t now)
 {
 	uint64_t sent = atomic_load_explicit(&w->sender.sent_bytes, memory_order_relaxed);
+	uint64_t most = w->park.grace ? park_most(w) : WATCHDOG_GONE_MS * MS;
 
-	if (!watchdog_hung_up(w))
+	if (!reply_hung_up(w))
 		p->gone_at = 0;
 	else if (!p->gone_at)
 		p->gone_at = now;
-	else if (now - p->gone_at >= WATCHDOG_GONE_MS * MS)
+	else if (now - p->gone_at >= most)
 		watchdog_end(w, CUDA_SUCCESS, "the client is gone, during a call");
-	if (sent != p->sent || !reply_waits(w)) {
+	if (sent != p->sent || !reply_waits(w) || park_is(w)) {
 		p->sent = sent;
 		p->sent_at = now;
 	} else if (now - p->sent_at >= WATCHDOG_UNREAD_MS * MS) {
@@ -88,7 +80,7 @@ static void watchdog_speak(struct worker *w, struct watchdog *p, uint64_t now)
 	bool due = now - p->reported_at >= WATCHDOG_IDLE_MS * MS;
 
 	output_limit(w);
-	if (reply_flush_beside(w, due))
+	if (reply_flush_beside(w, due) && !w->park.grace)
 		watchdog_end(w, CUDA_SUCCESS, "the client is gone, during a call");
 	if (!due)
 		return;

@@ -29,6 +29,7 @@
 #include "gpu-agent/worker/limits.h"
 #include "gpu-agent/worker/loop.h"
 #include "gpu-agent/worker/output.h"
+#include "gpu-agent/worker/park.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
@@ -349,11 +350,9 @@ static int worker_prepare(struct worker *w, struct handoff *ready)
 		return -1;
 	}
 	w->receiver.bytes = malloc(RECEIVE_BYTES);
-	w->sender.bytes = malloc(SEND_BYTES);
 	w->receiver.body = aligned_alloc(64, FRAME_BODY_MAX);
-	w->sender.segments = calloc(SEND_SEGMENTS, sizeof(*w->sender.segments));
-	if (!w->receiver.bytes || !w->sender.bytes || !w->receiver.body ||
-		!w->sender.segments || callback_open(w) || output_open(w)) {
+	if (!w->receiver.bytes || !w->receiver.body || window_open(&w->sender.window) ||
+		callback_open(w) || output_open(w)) {
 		snprintf(ready->text, sizeof(ready->text), "out of memory");
 		ready->status = CUDA_ERROR_OUT_OF_MEMORY;
 		return -1;
@@ -437,6 +436,8 @@ static int worker_session(struct worker *w, struct handoff *message)
 		return -1;
 	}
 	memcpy(w->stats.session, message->session, sizeof(w->stats.session));
+	w->park.grace = message->grace_ms * 1000000ull;
+	w->sender.window.keeps = w->park.grace > 0;
 	return 0;
 }
 
@@ -463,6 +464,10 @@ void worker_control(struct worker *w)
 		metering_more(w, &message);
 	else if (message.what == HANDOFF_STRIPE)
 		stripe_open(w, message.device, fds);
+	else if (message.what == HANDOFF_PARK)
+		park_asked(w, &message);
+	else if (message.what == HANDOFF_RESUME)
+		park_resume(w, &message, fds);
 	else if (message.what == HANDOFF_SHARED || message.what == HANDOFF_GIVEN)
 		ipc_answer(w, &message, fd);
 	else if (message.what == HANDOFF_ADOPTED)

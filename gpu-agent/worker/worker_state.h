@@ -2,7 +2,8 @@
  *
  * The worker's own state.  Each of its files has a header of its own: loop (frames in, the
  * turn), stash (frames that are kept), reply (frames out), staging (pinned memory between
- * socket and GPU), stripe (further connections), fence (what waits for the GPU), handle
+ * socket and GPU), stripe (further connections), window (what was sent and may be asked for
+ * again), park (a session whose connections are cut), fence (what waits for the GPU), handle
  * (handles), closing, limits, output, extra, watchdog; worker.c has start and hand-off.
  * driver.h is what they ask of the serve functions by subject in driver/.
  *
@@ -26,6 +27,7 @@
 #include "gpu-agent/worker/metering.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
+#include "gpu-agent/worker/window.h"
 #include "gpu-agent/worker/worker.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -42,8 +44,6 @@
 #define WINDOW_BYTES (1ull << 41)
 
 #define RECEIVE_BYTES (256u * 1024)
-#define SEND_BYTES (512u * 1024) /* headers and bodies on their way out */
-#define SEND_SEGMENTS 1024
 
 /* Acknowledge after so many frames or bytes; else when nothing has come for a while: an answer,
  * which acknowledges too, is mostly on its way, and a frame of its own costs its sender 4 us.
@@ -116,19 +116,22 @@ struct receiver {
 /* Frames to the app (reply.c): all of it under `lock`; what is _Atomic is looked at without. */
 struct sender {
 	_Atomic uint32_t lock;
-	unsigned char *bytes; /* SEND_BYTES, a ring */
-	uint32_t head;
-	_Atomic uint32_t used;
-	struct send_segment {
-		const unsigned char *bytes;
-		uint32_t length, done;
-		uint32_t ring_bytes;	     /* of `bytes` of the sender that it holds */
-		struct staging_range *range; /* released when it is sent */
-	} *segments;
-	uint32_t segment_first;
-	_Atomic uint32_t segment_count;
+	struct window window;
 	uint64_t seq; /* what the last frame acknowledged */
 	_Atomic uint64_t sent_bytes;
+	uint32_t relieved;    /* what the client had counted when there was room last, … */
+	uint64_t relieved_at; /* … and when that was; ns */
+};
+
+/* A session without connections (park.c). */
+struct park {
+	uint64_t grace; /* ns that it lasts; 0: it never is */
+	_Atomic bool is;
+	bool wanted;	/* from the next turn on; text: why */
+	uint32_t asked; /* which PARK waits for its PARKED; 0: none */
+	uint64_t since;
+	uint32_t times; /* resumed */
+	char text[128];
 };
 
 /* Whether both ends are there (loop.c, watchdog.c); times in ns. */
@@ -241,6 +244,7 @@ struct worker {
 
 	struct receiver receiver;
 	struct sender sender;
+	struct park park;
 	struct liveness liveness;
 	struct staging in, out;
 	struct fences fences;

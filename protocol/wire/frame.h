@@ -10,6 +10,11 @@
  * session re-sends. POST, CALL and BYE are numbered; PING and PONG from the sidecar carry seq 0
  * and stand outside.
  *
+ * The other way frames are counted by both ends, all but PING and PONG, where both know
+ * SESSION_FEATURE_RESUME; the worker keeps what it sent until the sidecar has counted it, and
+ * says so in the `status` of each POST and CALL on the wire and in the `seq` of a TAKEN: the
+ * low 32 bits of the count.  docs/RESUME.md has the whole of it.
+ *
  * In the ring an entry is header, struct frame_bulk where FRAME_BULK is set, body (and, without
  * FRAME_BULK, an inline payload), rounded up to 16 bytes and never wrapped around the ring's
  * end: a FRAME_PAD (a bare header: no seq, length is of no matter) skips to the ring's start,
@@ -46,7 +51,9 @@ enum frame_kind {
 	 * second. */
 	FRAME_PING = 32,
 	FRAME_PONG = 33,
-	FRAME_BYE = 34, /* orderly end of the session by the app or the sidecar */
+	FRAME_BYE = 34,	  /* orderly end of the session by the app or the sidecar */
+	FRAME_TAKEN = 35, /* sidecar -> worker, SESSION_FEATURE_RESUME: `seq` is how many of the
+			   * worker's frames it has counted */
 };
 
 /* frame_header.flags */
@@ -67,7 +74,7 @@ struct frame_header {
 	uint32_t body;	  /* bytes of `length` that are body; the rest is payload */
 	uint16_t tag;	  /* CALL and REPLY: the slot that waits, < CHANNEL_SLOTS */
 	uint16_t context; /* app -> agent: which CUcontext is current (CONTEXT_… in handle.h) */
-	uint32_t status;  /* REPLY: the call's CUresult */
+	uint32_t status;  /* REPLY: the call's CUresult; POST, CALL on the wire: see the top */
 	uint16_t magic;	  /* FRAME_MAGIC */
 	uint16_t deferred; /* REPLY: CUresult of the first post that failed since the last reply
 			    */

@@ -20,6 +20,12 @@
  * The client brings the next one on a connection of its own, as SESSION_RENEW with session and
  * secret; a session whose client does not is ended some time after.
  *
+ * Resume.  Where both know SESSION_FEATURE_RESUME, a session outlives its connections by the
+ * grace that WELCOME names.  SESSION_RESUME takes the place of COMMANDS then: HELLO has
+ * session, secret and how many of the worker's frames were counted, WELCOME a new secret and
+ * the number of the last frame that the worker took over; the reply connection joins as ever,
+ * and is what ends the old secret.  SESSION_END says that nobody will come back.
+ *
  * A HELLO that is refused gets a WELCOME with status and text, then the connection is closed.
  * The agent decides within SESSION_HELLO_MS, spends one fixed slot on it and starts nothing.
  */
@@ -40,7 +46,7 @@
 #define SESSION_PORT_CONTROL 9999 /* HTTP */
 
 #define SESSION_FEATURE_ZSTD (1ull << 0)    /* reserved: compressed payloads */
-#define SESSION_FEATURE_RESUME (1ull << 1)  /* reserved: resume after a cut */
+#define SESSION_FEATURE_RESUME (1ull << 1)  /* resume after a cut */
 #define SESSION_FEATURE_STRIPES (1ull << 2) /* payloads over connections of their own */
 
 #define SESSION_STRIPES 3 /* at most, as FRAME_STRIPE_MASK has room for */
@@ -50,8 +56,9 @@ enum session_role {
 	SESSION_REPLIES = 2,
 	SESSION_PROBE = 3,  /* asks whether a session would be granted; nothing is started */
 	SESSION_STRIPE = 4, /* one more connection of a running session */
-	SESSION_RENEW =
-		7, /* who a running session's client is, proven anew; 5 and 6 are taken */
+	SESSION_RESUME = 5, /* instead of COMMANDS, of a session whose connections are cut */
+	SESSION_END = 6,    /* the session is over, its connections may be cut or not */
+	SESSION_RENEW = 7,  /* who a running session's client is, proven anew */
 };
 
 struct session_piece {
@@ -64,7 +71,7 @@ struct session_hello {
 	uint32_t version;
 	uint32_t role;
 	uint64_t features;
-	uint8_t session[16]; /* REPLIES, STRIPE, RENEW: as WELCOME gave them; else 0 */
+	uint8_t session[16]; /* not COMMANDS, PROBE: as the last WELCOME gave them; else 0 */
 	uint8_t secret[16];
 	uint32_t pid; /* for the ledger and logs */
 	uint32_t uid;
@@ -75,8 +82,14 @@ struct session_hello {
 	char token[256];  /* NUL-terminated; compared in constant time */
 	uint64_t memory_limit; /* bytes that they may have of each GPU together; 0 = no limit */
 	uint32_t gpu_count;    /* GPUs that they see; 0 = all */
-	uint32_t reserved;
+	uint32_t reserved;     /* SESSION_GRACE_MS */
 };
+/* What roles of a later day say stands in fields that have no meaning for them: releases under
+ * one number of the protocol have one layout. */
+#define SESSION_GRACE_MS reserved    /* COMMANDS: how long it is to outlive its connections */
+#define SESSION_COUNTED memory_limit /* RESUME: of the worker's frames */
+#define SESSION_GRANTED_MS sessions  /* WELCOME to COMMANDS: the grace, at most as asked */
+#define SESSION_TAKEN free_memory    /* WELCOME to RESUME: the last frame taken over */
 
 struct session_credential {
 	uint32_t length; /* of what follows: 1 … SESSION_CREDENTIAL_MAX */

@@ -17,7 +17,7 @@ PATIENT = {"VCUDA_SIDECAR_TIMEOUT": "3600"}
 
 
 def patient_stack(**more):
-    return stack(agent=("--set", "worker_silence=3600"), sidecar=("--ping-timeout", "3600"), **more)
+    return stack(agent=("--set", "worker_silence=3600"), sidecar=("--ping-timeout", "3600", "--grace", "2"), **more)
 
 
 def bystander(s):
@@ -182,7 +182,7 @@ def test_sidecar_stopped_in_a_wait():
 
 
 def test_sidecar_stopped_and_the_agent_gives_its_memory_back():
-    with stack() as s:
+    with stack(sidecar=("--grace", "2")) as s:
         free = s.free()
         app = s.app("hold", 64 * MIB)
         app.line("^holding")

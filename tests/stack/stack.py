@@ -314,10 +314,12 @@ def folder():
 class Stack:
     """An agent and a sidecar; app() starts a program on them."""
 
-    def __init__(self, path, agent, sidecar, agent_env, scheme, driver):
+    def __init__(self, path, agent, sidecar, agent_env, scheme, driver, between):
         self.folder = path
         self.agent = Agent(path, *agent, env=agent_env, driver=driver)
-        address = scheme.format(self.agent.address) if scheme else self.agent
+        self.between = between(self.agent) if between else None
+        address = (self.between or self.agent).address
+        address = scheme.format(address) if scheme else address
         self.sidecar = Sidecar(path, address, *sidecar)
 
     def app(self, *words, **more):
@@ -328,10 +330,11 @@ class Stack:
 
 
 @contextlib.contextmanager
-def stack(agent=(), sidecar=(), agent_env=None, scheme=None, driver="software"):
-    """`scheme`: the sidecar's address for the agent, with {} for HOST:PORT."""
+def stack(agent=(), sidecar=(), agent_env=None, scheme=None, driver="software", between=None):
+    """`scheme`: the sidecar's address for the agent, with {} for HOST:PORT.  `between`: makes, of
+    the agent, what the sidecar is to dial in its place."""
     with folder() as path:
-        s = Stack(path, agent, sidecar, agent_env, scheme, driver)
+        s = Stack(path, agent, sidecar, agent_env, scheme, driver, between)
         try:
             yield s
         except AssertionError as error:

@@ -127,7 +127,7 @@ def test_a_refused_stripe_is_told_and_the_others_carry():
 
 def test_a_cut_stripe_ends_the_session_only():
     with relayed() as (s, relay, address):
-        own = Sidecar(os.path.join(s.folder, "relayed"), address)
+        own = Sidecar(os.path.join(s.folder, "relayed"), address, "--grace", "0")
         app = App("sum", 100000, 4096, socket=own.socket)
         wait_for(lambda: len(relay.bytes) >= 4 and min(relay.bytes[1:4]) > 1 << 20, 20,
                  "the stripes carry something")

@@ -17,7 +17,7 @@ def test_slow_wire_right_numbers():
 
 
 def breaks(plan, words=("calls",), within=0.5):
-    with stack(scheme=FAULT + plan) as s:
+    with stack(scheme=FAULT + plan, sidecar=("--grace", "0")) as s:
         app = s.app(*words, env={"VCUDA_DEBUG": "1"})
         got = app.line(r"error (\d+) at|gave (\d+) ", within + 15)
         assert int(got[1] or got[2]) == LOST, got[0]

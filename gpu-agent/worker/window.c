@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu-agent/worker/window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu-agent/worker/staging.h"
+
+/* A comes behind B: by their distance, as they are 32 bits of a count that has no end. */
+static bool behind(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
+static bool is_numbered(const struct frame_header *header)
+{
+	return header->kind != FRAME_PING && header->kind != FRAME_PONG;
+}
+
+static void set(_Atomic uint32_t *to, uint32_t value)
+{
+	atomic_store_explicit(to, value, memory_order_relaxed);
+}
+
+static uint32_t used(const struct window *window)
+{
+	return atomic_load_explicit(&window->used, memory_order_relaxed);
+}
+
+static struct window_segment *segment(const struct window *window, uint32_t i)
+{
+	return &window->segments[(window->first + i) % WINDOW_SEGMENTS];
+}
+
+int window_open(struct window *window)
+{
+	window->bytes = malloc(WINDOW_BYTES_MOST);
+	window->segments = calloc(WINDOW_SEGMENTS, sizeof(*window->segments));
+	return window->bytes && window->segments ? 0 : -ENOMEM;
+}
+
+static struct window_segment *append(struct window *window)
+{
+	struct window_segment *s = segment(window, window_count(window));
+
+	set(&window->count, window_count(window) + 1);
+	*s = (struct window_segment){.last = window->numbered};
+	return s;
+}
+
+void window_add(struct window *window, const struct frame_header *header, const void *body)
+{
+	uint32_t need = (uint32_t)sizeof(*header) + header->body, skip = 0;
+	uint32_t count = window_count(window);
+	struct window_segment *s = NULL;
+	unsigned char *at;
+
+	if (window->head + need > WINDOW_BYTES_MOST) {
+		skip = WINDOW_BYTES_MOST - window->head;
+		window->head = 0;
+	}
+	at = window->bytes + window->head;
+	memcpy(at, header, sizeof(*header));
+	if (header->body)
+		memcpy(at + sizeof(*header), body, header->body);
+	window->head = (window->head + need) % WINDOW_BYTES_MOST;
+	set(&window->used, used(window) + need + skip);
+	window->numbered += is_numbered(header);
+
+	/* Frames that lie side by side go out as one piece. */
+	if (window_waits(window))
+		s = segment(window, count - 1);
+	if (!s || !s->ring_bytes || skip || s->bytes + s->length != at) {
+		s = append(window);
+		s->bytes = at;
+	}
+	s->length += need;
+	s->ring_bytes += need + skip;
+	s->last = window->numbered;
+}
+
+void window_payload(
+	struct window *window, const void *bytes, uint32_t n, struct staging_range *range)
+{
+	struct window_segment *s = append(window);
+
+	s->bytes = bytes;
+	s->length = n;
+	s->range = range;
+}
+
+int window_next(const struct window *window, struct iovec *iov, int most)
+{
+	uint32_t count = window_count(window);
+	int n = 0;
+
+	for (uint32_t i = window_gone(window); i < count && n < most; i++) {
+		struct window_segment *s = segment(window, i);
+
+		iov[n++] = (struct iovec){
+			(void *)(uintptr_t)(s->bytes + s->done), s->length - s->done};
+	}
+	return n;
+}
+
+/* The oldest goes. */
+static void release_first(struct window *window)
+{
+	struct window_segment *s = segment(window, 0);
+
+	set(&window->used, used(window) - s->ring_bytes);
+	if (s->range)
+		staging_done(s->range);
+	window->first = (window->first + 1) % WINDOW_SEGMENTS;
+	set(&window->count, window_count(window) - 1);
+	if (window_gone(window))
+		set(&window->sent, window_gone(window) - 1);
+	if (!window_count(window))
+		window->head = 0;
+}
+
+static void release_counted(struct window *window)
+{
+	while (window_gone(window) && !behind(segment(window, 0)->last, window->counted))
+		release_first(window);
+}
+
+void window_sent(struct window *window, size_t n)
+{
+	uint32_t gone = window_gone(window), count = window_count(window);
+
+	while (gone < count) {
+		struct window_segment *s = segment(window, gone);
+		uint32_t left = s->length - s->done;
+
+		if (n < left) {
+			s->done += (uint32_t)n;
+			break;
+		}
+		n -= left;
+		s->done = s->length;
+		gone++;
+	}
+	set(&window->sent, gone);
+	if (!window->keeps && gone)
+		window->counted = segment(window, gone - 1)->last;
+	/* The client may have counted what a link still called unsent. */
+	release_counted(window);
+}
+
+int window_counted(struct window *window, uint32_t count)
+{
+	if (behind(count, window->numbered))
+		return -EPROTO;
+	if (behind(count, window->counted)) {
+		window->counted = count;
+		release_counted(window);
+	}
+	return 0;
+}
+
+/* How many frames that count begin in S, which are the ring's bytes; with N: only before that
+ * one of them, and *at is where it begins. */
+static uint32_t walk(const struct window_segment *s, uint32_t n, uint32_t *at)
+{
+	uint32_t numbered = 0;
+
+	for (*at = 0; *at < s->length;) {
+		struct frame_header header;
+
+		memcpy(&header, s->bytes + *at, sizeof(header));
+		if (is_numbered(&header) && numbered++ == n)
+			return n;
+		*at += (uint32_t)sizeof(header) + header.body;
+	}
+	return numbered;
+}
+
+int window_rewind(struct window *window, uint32_t count)
+{
+	struct window_segment *s;
+	uint32_t begin, whole, at;
+	int ret = 0;
+
+	if (window->drops && behind(window->dropped, count))
+		return -ENODATA;
+	if (behind(window->counted, count) || behind(count, window->numbered))
+		return -EPROTO;
+	window->counted = count;
+	while (window_count(window) && !behind(segment(window, 0)->last, count))
+		release_first(window);
+	set(&window->sent, 0);
+	for (uint32_t i = 0; i < window_count(window); i++)
+		segment(window, i)->done = 0;
+	if (!window_count(window))
+		return ret;
+	s = segment(window, 0);
+	whole = walk(s, UINT32_MAX, &at);
+	begin = s->last - whole; /* the number before its first */
+	walk(s, count - begin, &at);
+	s->done = at;
+	return ret;
+}
+
+bool window_drop(struct window *window)
+{
+	bool any = window_gone(window) > 0;
+
+	while (window_gone(window)) {
+		window->dropped = segment(window, 0)->last;
+		window->drops = true;
+		release_first(window);
+	}
+	return any;
+}

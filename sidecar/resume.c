@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sidecar/resume.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/wait.h"
+#include "protocol/wire/status.h"
+
+#define MS 1000000ull
+#define STACK (256u * 1024) /* a TLS handshake is made on it */
+#define ATTEMPT_NS (3000 * MS)
+#define PAUSE_LEAST_NS (50 * MS)
+#define PAUSE_MOST_NS (1000 * MS)
+/* An agent whose port is closed has no workers either; it is asked for so long, since there may
+ * be somebody in between who says so. */
+#define CLOSED_NS (2000 * MS)
+#define PART_NS (2000 * MS)
+
+void resume_init(struct resume *resume, const char *address, const struct session_hello *hello,
+	const struct session_welcome *welcome, int wake)
+{
+	*resume = (struct resume){
+		.possible = welcome->features & SESSION_FEATURE_RESUME &&
+			    welcome->SESSION_GRANTED_MS,
+		.grace = welcome->SESSION_GRANTED_MS * MS,
+		.hello = *hello,
+		.wake = wake,
+	};
+	snprintf(resume->address, sizeof(resume->address), "%s", address);
+	memcpy(resume->hello.session, welcome->session, sizeof(welcome->session));
+	memcpy(resume->hello.secret, welcome->secret, sizeof(welcome->secret));
+}
+
+/* The newest secret that came is the one that serves. */
+static void take_secret(struct resume *resume, const struct session_welcome *welcome)
+{
+	static const uint8_t none[sizeof(welcome->secret)];
+
+	if (memcmp(welcome->secret, none, sizeof(none)))
+		memcpy(resume->hello.secret, welcome->secret, sizeof(welcome->secret));
+}
+
+static void pause_for(struct resume *resume, uint64_t ns)
+{
+	uint64_t until = wait_now() + ns, now;
+
+	while (!atomic_load(&resume->stop) && (now = wait_now()) < until)
+		wait_sleep(&resume->stop, 0, until - now);
+}
+
+/* Once. True: there is no use in more. */
+static bool attempt(struct resume *resume, uint64_t until, uint64_t *closed_since)
+{
+	uint64_t now = wait_now();
+	uint64_t deadline = now + ATTEMPT_NS < until ? now + ATTEMPT_NS : until;
+	int ret = transport_dial(resume->address, &resume->hello, &resume->welcome, deadline,
+		&resume->link, &resume->error);
+	bool refused = ret == -ECONNREFUSED && resume->welcome.status;
+
+	take_secret(resume, &resume->welcome);
+	if (!ret || (refused && resume->welcome.status == STATUS_NOT_PERMITTED))
+		return true;
+	if (ret != -ECONNREFUSED || refused)
+		*closed_since = 0;
+	else if (!*closed_since)
+		*closed_since = now;
+	else if (now - *closed_since >= CLOSED_NS)
+		return true;
+	return wait_now() >= until;
+}
+
+static void *resume_main(void *argument)
+{
+	struct resume *resume = argument;
+	uint64_t until = resume->cut_at + resume->grace, closed_since = 0;
+	uint64_t pause = PAUSE_LEAST_NS, one = 1;
+
+	while (!attempt(resume, until, &closed_since) && !atomic_load(&resume->stop)) {
+		log_debug("resume.again", "text=\"%s\"", resume->error.text);
+		pause_for(resume, pause);
+		pause = 2 * pause < PAUSE_MOST_NS ? 2 * pause : PAUSE_MOST_NS;
+	}
+	atomic_store(&resume->state, resume->link ? RESUME_DONE : RESUME_FAILED);
+	(void)!write(resume->wake, &one, sizeof(one));
+	return NULL;
+}
+
+bool resume_start(struct resume *resume, uint64_t received, uint64_t now)
+{
+	pthread_attr_t attributes;
+
+	resume->hello.role = SESSION_RESUME;
+	resume->hello.SESSION_COUNTED = received;
+	resume->cut_at = now;
+	resume->link = NULL;
+	atomic_store(&resume->stop, 0);
+	atomic_store(&resume->state, RESUME_DIALING);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK);
+	resume->started = !pthread_create(&resume->thread, &attributes, resume_main, resume);
+	pthread_attr_destroy(&attributes);
+	if (!resume->started)
+		atomic_store(&resume->state, RESUME_IDLE);
+	return resume->started;
+}
+
+struct link *resume_finish(struct resume *resume)
+{
+	struct link *link = resume->link;
+
+	pthread_join(resume->thread, NULL);
+	resume->started = false;
+	resume->link = NULL;
+	atomic_store(&resume->state, RESUME_IDLE);
+	return link;
+}
+
+void resume_stop(struct resume *resume)
+{
+	if (!resume->started)
+		return;
+	atomic_store(&resume->stop, 1);
+	wait_wake(&resume->stop);
+	link_close(resume_finish(resume));
+}
+
+void resume_part(struct resume *resume, bool tell)
+{
+	struct session_welcome welcome;
+	struct link *link = NULL;
+	struct error error;
+
+	resume_stop(resume);
+	if (resume->possible && tell) {
+		resume->hello.role = SESSION_END;
+		if (transport_dial(resume->address, &resume->hello, &welcome,
+			    wait_now() + PART_NS, &link, &error))
+			log_debug("resume.part", "text=\"%s\"", error.text);
+	}
+	explicit_bzero(&resume->hello, sizeof(resume->hello));
+}
