@@ -16,6 +16,9 @@ transport_tls_LIBS = -lssl -lcrypto
 UNIT_OBJS_ring = $(SIDECAR_PARTS)
 UNIT_OBJS_sidecar = $(SIDECAR_PARTS)
 UNIT_LIBS_ring = -lcjson
+UNIT_PREFIXES += resume
+UNIT_OBJS_resume = $(SIDECAR_PARTS) $(call objects,gpu-agent/worker/window.c)
+UNIT_LIBS_resume = -lcjson
 UNIT_PREFIXES += cudnn
 UNIT_OBJS_cudnn = $(call objects,$(wildcard gpu-agent/worker/libraries/cudnn/*.c) gpu-agent/worker/handle.c \
 	$(wildcard gpu-agent/worker/libraries/common/*.c) gpu-agent/probe/library.c gpu-agent/generated/cudnn_serve.c)
