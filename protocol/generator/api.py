@@ -112,6 +112,7 @@ class Library:
     sonames: list        # [(major of CUDA that its front is a part of, "libcublas.so.12")]
     parts: list          # the same for names of its parts that programs open by themselves
     handle: str          # C type of its handles
+    named_at: bool       # a handle is memory of the program's with its name, and travels by its address
     others: dict         # C types of further ones: {type: status of one that is none of ours}
     kinds: dict          # of its handles: {name: number in enum handle_kind}
     software: str        # the file beside the software GPU
@@ -125,6 +126,7 @@ class Library:
     says: str            # what the front makes of a status for the program, or ""
     numbered: str        # what the worker makes of the library's for the stanza's numbers, or ""
     told: str            # the function whose number comes back with a new handle, or ""
+    nodeless: bool       # its names have no version
     hooks: list          # what of its statuses is written by hand, as FAMILY_NAME
     origin: str          # FILE:LINE
     name: str            # "cuBLAS"
@@ -273,7 +275,7 @@ FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
 LIBRARY_MAY = ("parts", "others", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
-               "hooks")
+               "node", "hooks")
 
 
 def parse_library(text, family, where):
@@ -291,13 +293,13 @@ def parse_library(text, family, where):
         raise ApiError(f"{where}: library: no {' '.join(missing) or 'such form'}")
     sonames, parts = ([(int(major), name) for major, name in (part.split(":") for part in said.get(word, ()))]
                       for word in ("sonames", "parts"))
-    return Library(family, stem, sonames, parts, said["handle"][0],
+    return Library(family, stem, sonames, parts, said["handle"][0], "at" in said["handle"],
                    numbers(said.get("others", ())), numbers(said.get("kinds", ())), said["software"][0],
                    tuple(said["version"]), tuple(said["needs"]), said["form"][0],
                    numbers(said.get("statuses", ())), said.get("state", []),
                    numbers(said.get("kept", ())),
                    *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
-                   said.get("hooks", []),
+                   said.get("node") == ["-"], said.get("hooks", []),
                    where, said["name"][0], said["header"][0])
 
 

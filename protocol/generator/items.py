@@ -91,7 +91,7 @@ def stub(api, entry):
         return fixed.stub(api, entry)
     # One that takes a stream and no handle has the front's own.
     with_one = library.carrier(entry)
-    handle = with_one.name if with_one else f"{entry.family}_own()"
+    handle = library.named(entry, with_one) if with_one else f"{entry.family}_own()"
     out = text.prototype(f"STUB_EXPORT {entry.result}", entry.name, library.items_of(entry), "\n{\n")
     out += text.wrap("\tBEGIN(", [library.side_of(entry), entry.name, entry.verb.upper(), handle], ");") + "\n"
     puts = []
@@ -113,7 +113,7 @@ def get_of(api, entry, p):
     if p.mark == "each":
         return f"const {p.base} *", f"(const {p.base} *)", "each", [p.size, kind]
     if kind:
-        return p.base + " ", "", "descriptor", [flagged(p, kind)]
+        return f"{p.base} {'*' * p.stars}", "", "descriptor", [flagged(p, kind)]
     if p.mark == "inout":
         return f"{p.base} *", "", "inout", []
     if p.mark == "value":

@@ -36,8 +36,15 @@ def stem(api, family):
 
 def carrier(entry):
     """The parameter that is the handle that a call is made with: the first of a handle's type."""
+    if entry.library.named_at:
+        return next((p for p in entry.params if p.base == entry.library.handle and p.mark != "new"), None)
     return next((p for p in entry.params
                  if p.type.strip() in (entry.library.handle, *entry.library.others)), None)
+
+
+def named(entry, param):
+    """The name of a handle, as the stub has it."""
+    return f"library_named({param.name})" if entry.library.named_at else param.name
 
 
 def is_handle(entry, param):
@@ -48,7 +55,7 @@ def handle_type(entry):
     """The C type of the handle that it is made with, or that it makes; without one, of the front's own."""
     made = next((p.base for p in entry.params if p.mark == "new"), "")
     with_one = carrier(entry)
-    return made or (with_one.type.strip() if with_one else entry.library.handle)
+    return made or (with_one.type.strip() if with_one and not entry.library.named_at else entry.library.handle)
 
 
 def side(one, kind):
@@ -193,7 +200,7 @@ def maps(api):
     for family, one in api.libraries.items():
         for major in one.majors:
             names = {n for _, n in wide_exported([e for e in api.of(family) if major in abis(e)])}
-            out[f"{one.stem}{major}.map"] = version_map(f"{one.stem}.so.{major}", names)
+            out[f"{one.stem}{major}.map"] = version_map("" if one.nodeless else f"{one.stem}.so.{major}", names)
     return out
 
 

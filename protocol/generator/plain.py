@@ -147,7 +147,7 @@ def stub(api, entry):
         out += f"\n\tif (!{gone.name}) {{\n\t\tvcuda_count(CALL_{entry.name});\n\t\treturn 0;\n\t}}"
     out += "\n" + text.wrap("\tvcuda_library_begin(", [
         "&call", f"&{library.side_of(entry)}_front", f"CALL_{entry.name}",
-        "NULL" if made else gone.name, "&body.state"], ");") + "\n"
+        "NULL" if made else library.named(entry, gone), "&body.state"], ");") + "\n"
     if entry.has("keeps"):
         number = entry.library.word(entry.options["keeps"])
         first = next(p for p in entry.params if not p.mark)
@@ -342,11 +342,14 @@ def glue(api, family):
         pass
     elif gone.op:
         stream = sets_stream(api, family, one.handle)
-        out += function("int", "destroy", ["const void *l", "void *handle"],
-                        f"\treturn {numbered(f'{table}->{gone.name}(handle)')};\n")
-        out += function("int", "set_stream", ["const void *l", "void *handle", "CUstream stream"],
-                        f"\treturn {numbered(f'{table}->{stream.name}(handle, stream)')};\n")
-        rows = "\t.destroy = destroy,\n\t.set_stream = set_stream,\n"
+        if "destroy" not in one.hooks:
+            out += function("int", "destroy", ["const void *l", "void *handle"],
+                            f"\treturn {numbered(f'{table}->{gone.name}(handle)')};\n")
+            rows = "\t.destroy = destroy,\n"
+        if stream:
+            out += function("int", "set_stream", ["const void *l", "void *handle", "CUstream stream"],
+                            f"\treturn {numbered(f'{table}->{stream.name}(handle, stream)')};\n")
+            rows += "\t.set_stream = set_stream,\n"
     else:  # the agent has one for each context
         out += "static struct plain_shared shared[LIBRARY_MAJORS * CONTEXT_MAX];\n\n"
         out += function("int", "create", ["const void *l", "void **handle"],
@@ -369,7 +372,7 @@ def glue(api, family):
     out += "\t.set_word = set_word,\n\t.get_word = get_word,\n" if state else ""
     out += "\t.version = version,\n" if one.told else ""
     out += f"\t.numbered = {one.numbered},\n" if one.numbered else ""
-    out += hooks(one, "", ("kind_of", "ended")) + hooks(one, "_numbered", ("element",))
+    out += hooks(one, "", ("destroy", "kind_of", "ended")) + hooks(one, "_numbered", ("element",))
     out += f"\t.descriptor = {family}_get_descriptor,\n" if has_descriptors(api, family) else ""
     out += "};\n\n" + other_sides(api, family)
     if one.form == "content" or not gone:

@@ -6,6 +6,8 @@
 #ifndef VCUDA_SHIM_LIBRARIES_COMMON_PLAIN_H
 #define VCUDA_SHIM_LIBRARIES_COMMON_PLAIN_H
 
+#include <string.h>
+
 #include "protocol/libraries/plain.h"
 #include "shim/libraries/common/front.h"
 
@@ -62,6 +64,16 @@ struct library_call {
 	uint64_t bytes;
 	CUdeviceptr between; /* … by way of this */
 };
+
+/* The name that stands in memory of the program's; NULL: there is no such memory. */
+static inline void *library_named(const void *at)
+{
+	void *name = NULL;
+
+	if (at)
+		memcpy(&name, at, sizeof(name));
+	return name;
+}
 
 /* The handle; NULL: none of the library's. */
 struct library_handle *vcuda_library_find(
