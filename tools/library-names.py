@@ -25,8 +25,6 @@ import zlib
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(TOP, "protocol", "api")
 LISTS = {  # family: (library, what its names look like, packages)
-    "cusparselt": ("libcusparseLt", "cusparseLt", ("nvidia-cusparselt-cu12",
-                                                   "nvidia-cusparselt-cu13")),
     "cusolver": ("libcusolver", "cu|pegasus", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
     "cusolvermg": ("libcusolverMg", "cu", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
     "nccl": ("libnccl", "p?nccl", ("nvidia-nccl-cu12", "nvidia-nccl-cu13")),
@@ -39,7 +37,7 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x
 ANSWERS = (
     (r".*GetProperty", "property"),
     (r"(cusolver|p?nccl|cuFile)GetVersion", "number 0"),
-    (r"cusparse(Lt)?GetVersion", "number 1"),
+    (r"cusparseGetVersion", "number 1"),
     (r"nvshmem_info_get_version", "parts 2"),
     (r"nvshmemx_vendor_get_version_info", "parts 3"),
     (r"nvshmem_info_get_name", "empty"),

@@ -18,6 +18,7 @@
 #include "gpu-agent/generated/curand_library.h"
 #include "gpu-agent/generated/cusolver_library.h"
 #include "gpu-agent/generated/cusparse_library.h"
+#include "gpu-agent/generated/cusparselt_library.h"
 #include "gpu-agent/generated/serve_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -990,6 +991,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return cusolver_serve_find(op);
 	if (op >= 3200 && op <= 3799)
 		return cusparse_serve_find(op);
+	if (op >= 3800 && op <= 3849)
+		return cusparselt_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -3,7 +3,7 @@
 """The programs of one library through the whole stack on the software GPU, for both ABIs; what a
 call in steady state costs in round trips; and that everything that PyTorch imports is served.
 
-    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn|cufft|curand|cusolver|cusparse] [--only NAME | --list]
+    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn|cufft|curand|cusolver|cusparse|cusparselt] [--only NAME | --list]
 """
 import argparse
 import json
@@ -33,6 +33,7 @@ FAMILIES = {
                # The graph with what its heuristics find, the plan, its first execution.
                "shape": 3}, "backend"),
     "cusparse": ({"spmv": 0, "spmm": 0, "spsv": 0, "elements": 0, "spgemm": 4}, "products"),
+    "cusparselt": ({"linear": 0, "plan": 0, "search": 1}, "matmul"),
     "cusolver": ({"solve": 0, "qr": 0, "eigen": 0, "svd": 0, "range": 1, "sparse": 0}, "lu"),
 }
 ABIS = {"cudnn": (8, 9), "cusolver": (11, 12)}  # of the others 12 and 13

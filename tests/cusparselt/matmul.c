@@ -4,17 +4,7 @@
  * calls them: pruned, checked, compressed and multiplied, with a bias, batches and an
  * activation.
  */
-#include <stdalign.h>
-
-#include <cusparseLt.h>
-
-#include "tests/cusparse/check.h"
-
-#define N CUSPARSE_OPERATION_NON_TRANSPOSE
-#define T CUSPARSE_OPERATION_TRANSPOSE
-#define ROW CUSPARSE_ORDER_ROW
-
-static cusparseLtHandle_t lt;
+#include "tests/cusparselt/check.h"
 
 struct problem {
 	cudaDataType in, out;

@@ -2,9 +2,10 @@
 
 .PHONY: test-softsparselt
 
-SPARSELT_TESTS := $(patsubst tests/cusparselt/%.c,$(BUILD)/tests/sparselt/%,$(wildcard tests/cusparselt/*.c))
+SPARSELT_TESTS := $(patsubst tests/cusparselt/%.c,$(BUILD)/tests/sparselt/%,\
+	$(filter-out %/steady.c,$(wildcard tests/cusparselt/*.c)))
 
-$(SPARSELT_TESTS): $(BUILD)/tests/sparselt/%: tests/cusparselt/%.c tests/cusparse/check.h tests/device.h tests/check.h tests/die.h \
+$(SPARSELT_TESTS): $(BUILD)/tests/sparselt/%: tests/cusparselt/%.c tests/cusparselt/check.h tests/cusparse/check.h tests/device.h tests/check.h tests/die.h \
 		$(SPARSELT_LIB) $(SOFTGPU_LIB) | $(CACHE)/.complete
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

@@ -128,7 +128,7 @@ def value(name, field, kind, comment):
         return 4
     if lower == "major":
         return 9 if "cudnn" in name.lower() else 10 if name.startswith("curand") else \
-            12 if name.startswith(("cusolver", "cusparse")) else 13
+            0 if name.startswith("cusparseLt") else 12 if name.startswith(("cusolver", "cusparse")) else 13
     if lower == "count" or lower.endswith("_bytes"):
         return 0
     return 1
@@ -237,6 +237,8 @@ def before(name):
         out += say("curandCreateGenerator", {"major": 10, "rng_type": 101}, kind=CALL)
     if name.startswith("cusolver") and name != "cusolverDnCreate":
         out += say("cusolverDnCreate", {"major": 12}, kind=CALL)
+    if name.startswith("cusparseLt"):
+        return out if name == "cusparseLtInit" else out + say("cusparseLtInit", {"major": 0}, kind=CALL)
     if name.startswith("cusparse") and name != "cusparseCreate":
         out += say("cusparseCreate", {"major": 12}, kind=CALL)
     if (name.startswith("cudnn") and name != "cudnnCreate") or "Cudnn" in name:
@@ -257,6 +259,7 @@ def payload_of(name, flags):
 
 def library_state(name):
     one, first = ("curandGenerator", 101) if name.startswith("curand") else \
+        ("cusparseLtHandle", 0) if name.startswith("cusparseLt") else \
         ("cusparseHandle", 0) if name.startswith("cusparse") else \
         ("cudnnHandle" if name.startswith("cudnn") else "cusolverDnHandle" if
          name.startswith("cusolver") else "cublasHandle", 0)
@@ -330,6 +333,38 @@ def cusparse_bodies():
                                             cusparse_body(api, e, handle("cublasHandle")), kind=CALL)
 
 
+def cusparselt_descriptor(item):
+    """(words of the key, the varying part) of a descriptor: 32 by 32 halves, the first two in four."""
+    matrices = [struct.pack("<3q2Q4i2I", 32, 32, 32, 0, 0, 16, 2, 2, int(not i), 0, 0) for i in range(4)]
+    product = struct.pack("<3iI", 0, 0, 2, 1 << 8) + b"".join(matrices) + \
+        struct.pack("<20Q", *(9 if i == 8 else 0 for i in range(20)))
+    content = {1: matrices[0], 2: product}.get(item, product + struct.pack("<i2I7i", 0, 0, 0, *7 * (0,)))
+    return struct.pack("<I", item << 16 | len(content) // 4) + content, \
+        struct.pack("<Q", WINDOW + 65536) if item > 1 else b""
+
+
+def cusparselt_bodies():
+    """Calls of cuSPARSELt: twice each, so that what is kept is found."""
+    api = generate.load()
+    item = {"MATRIX": 1, "PRODUCT": 2, "ALGORITHM": 3, "PLAN": 4}
+    by_hand = {3802: 1, 3803: 1, 3804: 1, 3805: 2, 3806: 2, 3807: 3, 3808: 3, 3810: 4, 3811: 4, 3812: 4}
+    for e in api.of("cusparselt"):
+        if not e.op or not items.travels(api, e):
+            continue
+        kind = by_hand.get(e.op) or next(item[items.descriptor_kind(api, p)[16:]] for p in e.params
+                                         if items.descriptor_kind(api, p))
+        key, varying = cusparselt_descriptor(kind)
+        if e.op in (3811, 3812):
+            scalar = struct.pack("<2Q", 0x3f800000, 0)
+            varying += scalar + struct.pack("<2Q", WINDOW + 65536, WINDOW + 131072) + scalar + \
+                struct.pack("<3Q", WINDOW + 65536, WINDOW + 65536, 0)
+        else:
+            key += struct.pack("<3I", 1, 0, 1) if e.name.endswith("2") else struct.pack("<2I", 0, 4)
+            varying += struct.pack("<3Q", *3 * (WINDOW + 65536,))
+        body = library_state(e.name) + struct.pack("<HHI", len(key) // 4, 0, 0xff) + key + bytes(-len(key) % 8) + varying
+        yield e.name, b"".join(record(OPS[e.name], body, kind=kind) for kind in (CALL, POST))
+
+
 def cudnn_bodies():
     """Bodies of cuDNN calls, as the target of cuDNN's half has them."""
     folder = os.path.join(ROOT, "tests", "fuzz", "corpus", "cudnn")
@@ -395,7 +430,7 @@ def worker_seeds():
     for name, one in cudnn_bodies():
         yield name, begin() + before("cudnn") + one + drain()
         parts.append(before("cudnn") + one + drain())
-    for name, one in cusparse_bodies():
+    for name, one in (*cusparse_bodies(), *cusparselt_bodies()):
         yield name, begin() + before(name) + one + drain()
         parts.append(before(name) + one + drain())
     for name, one in fixed_bodies():

@@ -32,7 +32,7 @@ done
 }
 log=${log:-$(mktemp -d)}
 mkdir -p "$log" || exit 2
-[ $# -gt 0 ] || set -- programs cublas cudnn cufft curand cusolver cusparse torch rows operators frameworks
+[ $# -gt 0 ] || set -- programs cublas cudnn cufft curand cusolver cusparse cusparselt torch rows operators frameworks
 
 # PART: its script with its options, for as long as there is time.
 run_part() {

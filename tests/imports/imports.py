@@ -21,8 +21,8 @@ COVERAGE = os.path.join(HERE, "..", "..", "docs", "COVERAGE.md")
 FAMILIES = (("nvrtc|cupti", None, None), ("cublasLt", "cublasLt", None),
             ("cublas", "cublas", None), ("curand", "curand", None), ("cudnn", "cudnn", None), ("cufft", "cufft", None),
             ("cusolver(?!Mg)", "cusolver", None),
-            ("cusparse(?!Lt)", "cusparse", None),
-            ("cusparse|cusolver|p?nccl|nvshmem|cuFile", "without a front", None),
+            ("cusparseLt", "cusparselt", "libcusparseLt.so.0"), ("cusparse", "cusparse", None),
+            ("cusolver|p?nccl|nvshmem|cuFile", "without a front", None),
             ("__cuda", "__cuda", None), ("cuda", "cuda", None), ("cu[A-Z]", "cu", "libcuda.so.1"))
 
 

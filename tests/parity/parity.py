@@ -128,6 +128,10 @@ def built(description, library):
     refused = collections.defaultdict(set)
     for one, soname in unserved.sonames(description):
         refused[one.node_of(soname)] |= set(one.names(soname))
+    # Those of libraries that are served and have no versions stand with those that are refused.
+    for family, one in description.libraries.items():
+        if one.nodeless:
+            refused[""] |= {e.name for e in description.of(family)}
     for node, theirs in header.exported_by_node(library).items():
         theirs = {n for n in theirs if not n.startswith("vcuda_")}
         if node in refused and stem != "libvcuda-cuda.so":
@@ -254,6 +258,20 @@ def sparse(description, cache):
     return out
 
 
+def sparselt(description, cache):
+    """Differences between cusparselt.api and cusparseLt.h, which both majors of CUDA have."""
+    out, ours = [], {e.name: e for e in description.of("cusparselt")}
+    for major in (12, 13):
+        folder = os.path.join(cache, f"cusparselt-cu{major}")
+        text = re.sub(r"\bCUSPARSELT_API\b", " ", header.raw(os.path.join(folder, "cusparseLt.h")))
+        theirs = header.prototypes(text, "cusparseLt")
+        with open(os.path.join(folder, "names"), encoding="utf-8") as file:
+            exported = {name for name in file.read().split() if not name.startswith("_Z")}
+        out += names(set(ours), exported, f"libcusparseLt.so.0 of CUDA {major}")
+        out += prototypes(ours, theirs, f"cusparseLt.h of CUDA {major}")
+    return out
+
+
 def cublas_constants(cache, ours, theirs):
     return constants.differences(
         [os.path.join(generate.HERE, "libraries", ours)],
@@ -286,6 +304,11 @@ def libraries(description, cache):
             [os.path.join(generate.HERE, "libraries", "cusparse.h")],
             {f"cusparse.h {version}": [os.path.join(cache, f"cusparse-{version}", "cusparse.h")]
              for version in ("12.5", "12.9")}, skip=r"CUSPARSE_(ITEM_|ATTRIBUTES|PLACES|SPMAT_STORAGE|SPMAT_SYMMETRY)"),
+        "cusparselt.api against cusparseLt.h and libcusparseLt": lambda: sparselt(description, cache),
+        "cusparselt.h against NVIDIA's": lambda: constants.differences(
+            [os.path.join(generate.HERE, "libraries", "cusparselt.h")],
+            {f"cusparseLt.h of CUDA {major}": [os.path.join(cache, f"cusparselt-cu{major}", "cusparseLt.h")]
+             for major in (12, 13)}, skip=r"CUSPARSELT_(ITEM_|\w+_ATTRIBUTES|MATRICES|ALPHAS|BETAS|[ABCD]$)"),
         "curand.api against curand.h and libcurand": lambda: rand(description, cache),
         "curand.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "curand.h")],
