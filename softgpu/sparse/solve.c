@@ -12,9 +12,9 @@ struct solve_state {
 	struct triangle triangle;
 };
 
-struct solve { /* cusparseSpSVDescr_t, cusparseSpSMDescr_t */
-	struct solve_state *state;
-	int64_t n; /* of the analysed matrix */
+struct solve {			   /* cusparseSpSVDescr_t, cusparseSpSMDescr_t */
+	struct solve_state *state; /* first */
+	int64_t n;		   /* of the analysed matrix */
 	int type;
 	bool analysed;
 };
@@ -104,28 +104,7 @@ static void solve_run(struct sparse_task *task, void *arguments)
 
 static int create(struct solve **descr)
 {
-	struct solve *d;
-
-	if (!descr)
-		return SPARSE_INVALID_VALUE;
-	d = calloc(1, sizeof(*d));
-	if (d)
-		d->state = sparse_state_new(sizeof(*d->state), state_fini);
-	if (!d || !d->state) {
-		free(d);
-		return SPARSE_ALLOC_FAILED;
-	}
-	*descr = d;
-	return SPARSE_SUCCESS;
-}
-
-static int destroy(struct solve *descr)
-{
-	if (!descr)
-		return SPARSE_INVALID_VALUE;
-	sparse_state_drop(&descr->state->base);
-	free(descr);
-	return SPARSE_SUCCESS;
+	return sparse_descr_new(descr, sizeof(**descr), sizeof(struct solve_state), state_fini);
 }
 
 static int check(struct sparse_handle *h, int op, const void *alpha,
@@ -209,7 +188,7 @@ CALL(cusparseSpSV_createDescr, struct solve **descr)
 
 CALL(cusparseSpSV_destroyDescr, struct solve *descr)
 {
-	return destroy(descr);
+	return sparse_descr_drop(descr);
 }
 
 CALL(cusparseSpSV_bufferSize, struct sparse_handle *h, int op, const void *alpha,
@@ -275,7 +254,7 @@ CALL(cusparseSpSM_createDescr, struct solve **descr)
 
 CALL(cusparseSpSM_destroyDescr, struct solve *descr)
 {
-	return destroy(descr);
+	return sparse_descr_drop(descr);
 }
 
 CALL(cusparseSpSM_bufferSize, struct sparse_handle *h, int op_a, int op_b, const void *alpha,

@@ -101,6 +101,11 @@ void sparse_fail(struct sparse_task *task);
 /* A state of `size` bytes whose first member is struct sparse_state; one reference. */
 void *sparse_state_new(size_t size, void (*fini)(struct sparse_state *));
 void sparse_state_drop(struct sparse_state *state);
+/* A descriptor of `bytes`, zeroed, whose first member points to a state like that, is put where
+ * `to` says; its status. */
+int sparse_descr_new(
+	void *to, size_t bytes, size_t state_bytes, void (*fini)(struct sparse_state *));
+int sparse_descr_drop(void *descr);
 
 void sparse_handle_drop(struct sparse_handle *handle);
 

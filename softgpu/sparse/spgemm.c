@@ -18,8 +18,8 @@ struct spgemm_state {
 	struct product product;
 };
 
-struct spgemm { /* cusparseSpGEMMDescr_t */
-	struct spgemm_state *state;
+struct spgemm {			    /* cusparseSpGEMMDescr_t */
+	struct spgemm_state *state; /* first */
 	int64_t products;
 };
 
@@ -210,28 +210,13 @@ static void values_run(struct sparse_task *task, void *arguments)
 
 CALL(cusparseSpGEMM_createDescr, struct spgemm **descr)
 {
-	struct spgemm *d;
-
-	if (!descr)
-		return SPARSE_INVALID_VALUE;
-	d = calloc(1, sizeof(*d));
-	if (d)
-		d->state = sparse_state_new(sizeof(*d->state), state_fini);
-	if (!d || !d->state) {
-		free(d);
-		return SPARSE_ALLOC_FAILED;
-	}
-	*descr = d;
-	return SPARSE_SUCCESS;
+	return sparse_descr_new(
+		descr, sizeof(**descr), sizeof(struct spgemm_state), state_fini);
 }
 
 CALL(cusparseSpGEMM_destroyDescr, struct spgemm *descr)
 {
-	if (!descr)
-		return SPARSE_INVALID_VALUE;
-	sparse_state_drop(&descr->state->base);
-	free(descr);
-	return SPARSE_SUCCESS;
+	return sparse_descr_drop(descr);
 }
 
 static int check(struct sparse_handle *h, int op_a, int op_b, const struct sparse_matrix *a,

@@ -38,6 +38,36 @@ void sparse_state_drop(struct sparse_state *state)
 	free(state);
 }
 
+int sparse_descr_new(
+	void *to, size_t bytes, size_t state_bytes, void (*fini)(struct sparse_state *))
+{
+	void *state, *descr;
+
+	if (!to)
+		return SPARSE_INVALID_VALUE;
+	descr = calloc(1, bytes);
+	state = descr ? sparse_state_new(state_bytes, fini) : NULL;
+	if (!state) {
+		free(descr);
+		return SPARSE_ALLOC_FAILED;
+	}
+	memcpy(descr, &state, sizeof(state));
+	memcpy(to, &descr, sizeof(descr));
+	return SPARSE_SUCCESS;
+}
+
+int sparse_descr_drop(void *descr)
+{
+	struct sparse_state *state;
+
+	if (!descr)
+		return SPARSE_INVALID_VALUE;
+	memcpy(&state, descr, sizeof(state));
+	sparse_state_drop(state);
+	free(descr);
+	return SPARSE_SUCCESS;
+}
+
 struct sparse_state *sparse_task_state(const struct sparse_task *task)
 {
 	return task->state;
