@@ -162,26 +162,67 @@ static void windows_complete(struct library_frame *f, struct windows *w,
 	w->high = w->room + longest;
 }
 
+/* What the products with windows share. */
+struct attended {
+	const struct cudnn_attention_words *shape;
+	const struct cudnn_seq_data_words *steps; /* of the queries */
+	cudnnAttnDescriptor_t attention;
+	struct windows windows;
+	void *q_lengths, *k_lengths, *weights, *workspace, *reserve;
+	uint64_t weight_bytes, workspace_bytes, reserve_bytes;
+};
+
+static void attention_get(struct library_frame *f, struct attended *a)
+{
+	a->shape = words_next(f, sizeof(*a->shape) / 4, &no_attention);
+	a->attention = library_get_descriptor(f, CUDNN_KIND_ATTENTION);
+}
+
+static void windows_and_lengths_get(struct library_frame *f, struct attended *a)
+{
+	windows_get(f, &a->windows);
+	a->q_lengths = library_get_device(f);
+	a->k_lengths = library_get_device(f);
+}
+
+static cudnnSeqDataDescriptor_t queries_get(struct library_frame *f, struct attended *a)
+{
+	a->steps = words_next(f, sizeof(*a->steps) / 4, &no_sequence);
+	return library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
+}
+
+/* The rest; Q: the queries. False, where the call ends here. */
+static bool memory_get(struct library_frame *f, struct attended *a, cudnnSeqDataDescriptor_t q,
+	bool lacks, const char *name)
+{
+	a->weight_bytes = library_get_long(f);
+	a->weights = library_get_device(f);
+	a->workspace_bytes = library_get_long(f);
+	a->workspace = library_get_device(f);
+	a->reserve_bytes = library_get_long(f);
+	a->reserve = library_get_device(f);
+	if (!f->stopped && (!a->attention || !q))
+		library_refuse(f, CUDNN_STATUS_BAD_PARAM);
+	windows_complete(f, &a->windows, a->shape, a->steps);
+	if (!library_stop(f, lacks, name))
+		return true;
+	free(a->windows.room);
+	return false;
+}
+
 int run_cudnnMultiHeadAttnForward(struct library_frame *f)
 {
 	const struct cudnn_library *l = f->library;
-	const struct cudnn_attention_words *shape =
-		words_next(f, sizeof(*shape) / 4, &no_attention);
-	cudnnAttnDescriptor_t attention = library_get_descriptor(f, CUDNN_KIND_ATTENTION);
-	int current = (int)library_get_int(f);
-	struct windows w = {0};
-	const struct cudnn_seq_data_words *steps;
+	struct attended a = {0};
 	cudnnSeqDataDescriptor_t q, k, v, o;
-	void *q_lengths, *k_lengths, *q_at, *residuals, *k_at, *v_at, *o_at;
-	void *weights, *workspace, *reserve;
-	uint64_t weight_bytes, workspace_bytes, reserve_bytes;
+	void *q_at, *residuals, *k_at, *v_at, *o_at;
 	cudnnStatus_t status;
+	int current;
 
-	windows_get(f, &w);
-	q_lengths = library_get_device(f);
-	k_lengths = library_get_device(f);
-	steps = words_next(f, sizeof(*steps) / 4, &no_sequence);
-	q = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
+	attention_get(f, &a);
+	current = (int)library_get_int(f);
+	windows_and_lengths_get(f, &a);
+	q = queries_get(f, &a);
 	q_at = library_get_device(f);
 	residuals = library_get_device(f);
 	k = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
@@ -190,47 +231,29 @@ int run_cudnnMultiHeadAttnForward(struct library_frame *f)
 	v_at = library_get_device(f);
 	o = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
 	o_at = library_get_device(f);
-	weight_bytes = library_get_long(f);
-	weights = library_get_device(f);
-	workspace_bytes = library_get_long(f);
-	workspace = library_get_device(f);
-	reserve_bytes = library_get_long(f);
-	reserve = library_get_device(f);
-	if (!f->stopped && (!attention || !q))
-		library_refuse(f, CUDNN_STATUS_BAD_PARAM);
-	windows_complete(f, &w, shape, steps);
-	if (library_stop(f, !l->cudnnMultiHeadAttnForward, "cudnnMultiHeadAttnForward")) {
-		free(w.room);
+	if (!memory_get(f, &a, q, !l->cudnnMultiHeadAttnForward, "cudnnMultiHeadAttnForward"))
 		return f->status;
-	}
-	status = l->cudnnMultiHeadAttnForward(f->handle, attention, current, w.low, w.high,
-		q_lengths, k_lengths, q, q_at, residuals, k, k_at, v, v_at, o, o_at,
-		weight_bytes, weights, workspace_bytes, workspace, reserve_bytes, reserve);
-	free(w.room);
+	status = l->cudnnMultiHeadAttnForward(f->handle, a.attention, current, a.windows.low,
+		a.windows.high, a.q_lengths, a.k_lengths, q, q_at, residuals, k, k_at, v, v_at,
+		o, o_at, a.weight_bytes, a.weights, a.workspace_bytes, a.workspace,
+		a.reserve_bytes, a.reserve);
+	free(a.windows.room);
 	return status;
 }
 
 int run_cudnnMultiHeadAttnBackwardData(struct library_frame *f)
 {
 	const struct cudnn_library *l = f->library;
-	const struct cudnn_attention_words *shape =
-		words_next(f, sizeof(*shape) / 4, &no_attention);
-	cudnnAttnDescriptor_t attention = library_get_descriptor(f, CUDNN_KIND_ATTENTION);
-	struct windows w = {0};
-	const struct cudnn_seq_data_words *steps;
+	struct attended a = {0};
 	cudnnSeqDataDescriptor_t o, q, k, v;
-	void *q_lengths, *k_lengths, *dout, *dq, *q_at, *dk, *k_at, *dv, *v_at;
-	void *weights, *workspace, *reserve;
-	uint64_t weight_bytes, workspace_bytes, reserve_bytes;
+	void *dout, *dq, *q_at, *dk, *k_at, *dv, *v_at;
 	cudnnStatus_t status;
 
-	windows_get(f, &w);
-	q_lengths = library_get_device(f);
-	k_lengths = library_get_device(f);
+	attention_get(f, &a);
+	windows_and_lengths_get(f, &a);
 	o = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
 	dout = library_get_device(f);
-	steps = words_next(f, sizeof(*steps) / 4, &no_sequence);
-	q = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
+	q = queries_get(f, &a);
 	dq = library_get_device(f);
 	q_at = library_get_device(f);
 	k = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
@@ -239,23 +262,13 @@ int run_cudnnMultiHeadAttnBackwardData(struct library_frame *f)
 	v = library_get_descriptor(f, CUDNN_KIND_SEQ_DATA);
 	dv = library_get_device(f);
 	v_at = library_get_device(f);
-	weight_bytes = library_get_long(f);
-	weights = library_get_device(f);
-	workspace_bytes = library_get_long(f);
-	workspace = library_get_device(f);
-	reserve_bytes = library_get_long(f);
-	reserve = library_get_device(f);
-	if (!f->stopped && (!attention || !q))
-		library_refuse(f, CUDNN_STATUS_BAD_PARAM);
-	windows_complete(f, &w, shape, steps);
-	if (library_stop(
-		    f, !l->cudnnMultiHeadAttnBackwardData, "cudnnMultiHeadAttnBackwardData")) {
-		free(w.room);
+	if (!memory_get(f, &a, q, !l->cudnnMultiHeadAttnBackwardData,
+		    "cudnnMultiHeadAttnBackwardData"))
 		return f->status;
-	}
-	status = l->cudnnMultiHeadAttnBackwardData(f->handle, attention, w.low, w.high,
-		q_lengths, k_lengths, o, dout, q, dq, q_at, k, dk, k_at, v, dv, v_at,
-		weight_bytes, weights, workspace_bytes, workspace, reserve_bytes, reserve);
-	free(w.room);
+	status = l->cudnnMultiHeadAttnBackwardData(f->handle, a.attention, a.windows.low,
+		a.windows.high, a.q_lengths, a.k_lengths, o, dout, q, dq, q_at, k, dk, k_at, v,
+		dv, v_at, a.weight_bytes, a.weights, a.workspace_bytes, a.workspace,
+		a.reserve_bytes, a.reserve);
+	free(a.windows.room);
 	return status;
 }
