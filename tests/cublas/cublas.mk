@@ -5,7 +5,7 @@ CUBLAS_TEST_NAMES := $(patsubst tests/cublas/%.c,%,$(wildcard tests/cublas/*.c))
 CUBLAS_TESTS := $(foreach abi,12 13,$(addprefix $(BUILD)/cublas/$(abi)/,$(CUBLAS_TEST_NAMES)))
 
 define cublas_test
-$$(BUILD)/cublas/$(1)/%: tests/cublas/%.c tests/cublas/check.h tests/cublas/forms.h tests/die.h protocol/libraries/cublas.h \
+$$(BUILD)/cublas/$(1)/%: tests/cublas/%.c tests/cublas/check.h tests/cublas/forms.h tests/cublas/loops.h tests/die.h protocol/libraries/cublas.h \
 		protocol/generated/cublas_api.h $$(OBJ)/link/libcublas.so.$(1)
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)

@@ -4,29 +4,11 @@
  * from either side, complex products by three multiplications, packed triangles, against plain
  * loops.
  */
-#include "tests/cublas/forms.h"
+#include "tests/cublas/loops.h"
 
 static cublasHandle_t handle;
 static const int sizes[] = {0, 1, 7, 16};
 static struct scalar alpha, beta, real_alpha, real_beta;
-
-/* Element (i, j) of a matrix of which one half stands for the other. */
-static double complex half_get(const struct matrix *m, int uplo, bool hermitian, int i, int j)
-{
-	bool other = uplo ? i > j : i < j;
-	double complex v = other ? at_of(m, 0, j, i) : at_of(m, 0, i, j);
-
-	if (!hermitian)
-		return v;
-	return i == j ? creal(v) : other ? conj(v) : v;
-}
-
-static struct matrix operand(cudaDataType type, int op, int rows, int cols)
-{
-	int r = op ? cols : rows, c = op ? rows : cols;
-
-	return matrix_new(type, r + 1, c > 0 ? c : 1);
-}
 
 /* ---- updates ---- */
 
@@ -44,8 +26,6 @@ static r2k_form *const syrkx[] = FORMS(r2k_form, syrkx);
 static r2k_form *const herkx[] = {
 	NULL, NULL, AS(r2k_form, cublasCherkx), AS(r2k_form, cublasZherkx)};
 
-enum update { ONE, TWO, OTHER }; /* A A', A B' + B A', A B' */
-
 static void update(int t, enum update what, bool hermitian, int n, int k, int uplo, int op)
 {
 	cudaDataType type = every_type[t];
@@ -60,31 +40,8 @@ static void update(int t, enum update what, bool hermitian, int n, int k, int up
 		memcpy(b.host, a.host, a.bytes);
 		matrix_send(&b);
 	}
-	for (int j = 0; j < n; j++)
-		for (int i = uplo ? 0 : j; i < (uplo ? j + 1 : n); i++) {
-			size_t at = (size_t)(j * c.ld + i);
-			double complex sum = 0;
-
-			for (int l = 0; l < k; l++) {
-				double complex ai = at_of(&a, op, i, l),
-					       aj = at_of(&a, op, j, l);
-				double complex bi = at_of(&b, op, i, l),
-					       bj = at_of(&b, op, j, l);
-				double complex other = what == ONE ? aj : bj;
-
-				sum += by->value * ai * (hermitian ? conj(other) : other);
-				if (what == TWO && hermitian)
-					sum += conj(by->value) * bi * conj(aj);
-				else if (what == TWO)
-					sum += by->value * bi * aj;
-			}
-			sum += and->value * get_at(c.host, type, at);
-			if (hermitian && i == j)
-				sum = creal(sum);
-			/* alpha of herkx is complex: what is left of the diagonal is not told.
-			 */
-			put_at(c.host, type, at, sum);
-		}
+	/* alpha of herkx is complex: what is left of the diagonal is not told. */
+	loop_update(c.host, &c, &a, &b, what, hermitian, n, k, uplo, op, by->value, and->value);
 	if (what == ONE)
 		BLAS((hermitian ? herk : syrk)[t](
 			handle, uplo, op, n, k, factor, a.device, a.ld, keep, c.device, c.ld));
@@ -141,19 +98,7 @@ static void mirrored(int t, bool hermitian, int m, int n, int side, int uplo)
 	struct matrix a = matrix_new(type, order + 1, order > 0 ? order : 1);
 	struct matrix b = operand(type, 0, m, n), c = operand(type, 0, m, n);
 
-	for (int j = 0; j < n; j++)
-		for (int i = 0; i < m; i++) {
-			size_t at = (size_t)(j * c.ld + i);
-			double complex sum = 0;
-
-			for (int l = 0; l < order; l++)
-				sum += side ? at_of(&b, 0, i, l) *
-						       half_get(&a, uplo, hermitian, l, j)
-					    : half_get(&a, uplo, hermitian, i, l) *
-						       at_of(&b, 0, l, j);
-			put_at(c.host, type, at,
-				alpha.value * sum + beta.value * get_at(c.host, type, at));
-		}
+	loop_mirrored(c.host, &c, &a, &b, hermitian, m, n, side, uplo, alpha.value, beta.value);
 	BLAS((hermitian ? hemm : symm)[t](handle, side, uplo, m, n, scalar_of(&alpha, handle),
 		a.device, a.ld, b.device, b.ld, scalar_of(&beta, handle), c.device, c.ld));
 	matrix_check(&c, "symm or hemm");
@@ -169,19 +114,6 @@ typedef int trsm_form(cublasHandle_t, int, int, int, int, int, int, const void *
 static trmm_form *const trmm[] = FORMS(trmm_form, trmm_v2);
 static trsm_form *const trsm[] = FORMS(trsm_form, trsm_v2);
 
-static double complex triangle_get(
-	const struct matrix *a, int uplo, int op, int diag, int i, int j)
-{
-	int row = op ? j : i, col = op ? i : j;
-	double complex v = at_of(a, 0, row, col);
-
-	if (row == col && diag)
-		return 1;
-	if (uplo ? row > col : row < col)
-		return 0;
-	return op == 2 ? conj(v) : v;
-}
-
 /* C = alpha op(A) B or alpha B op(A); then B is had back from it. */
 static void triangle(int t, int m, int n, int side, int uplo, int op, int diag)
 {
@@ -191,22 +123,9 @@ static void triangle(int t, int m, int n, int side, int uplo, int op, int diag)
 	struct matrix b = operand(type, 0, m, n), c = operand(type, 0, m, n);
 	struct scalar back = scalar_new(type, 1 / alpha.value);
 
-	for (size_t i = 0; i < a.count; i++)
-		put_at(a.host, type, i, get_at(a.host, type, i) / 16);
-	for (int i = 0; i < order; i++)
-		put_at(a.host, type, (size_t)(i * a.ld + i), 1.5 + 0.5 * I);
+	triangle_solid(&a, order);
 	matrix_send(&a);
-	for (int j = 0; j < n; j++)
-		for (int i = 0; i < m; i++) {
-			double complex sum = 0;
-
-			for (int l = 0; l < order; l++)
-				sum += side ? at_of(&b, 0, i, l) *
-						       triangle_get(&a, uplo, op, diag, l, j)
-					    : triangle_get(&a, uplo, op, diag, i, l) *
-						       at_of(&b, 0, l, j);
-			put_at(c.host, type, (size_t)(j * c.ld + i), alpha.value * sum);
-		}
+	loop_triangle(c.host, &c, &a, &b, m, n, side, uplo, op, diag, alpha.value);
 	BLAS(trmm[t](handle, side, uplo, op, diag, m, n, scalar_of(&alpha, handle), a.device,
 		a.ld, b.device, b.ld, c.device, c.ld));
 	matrix_check(&c, "trmm");

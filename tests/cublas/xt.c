@@ -4,18 +4,11 @@
  * tiles smaller and larger than they are, against plain loops; matrices on the device, results
  * in place, wrong arguments.
  */
-#include "tests/cublas/forms.h"
+#include "tests/cublas/loops.h"
 
 static cublasXtHandle_t xt;
 static const size_t sizes[] = {0, 1, 13, 16};
 static struct scalar alpha, beta, real_alpha, real_beta;
-
-static struct matrix operand(cudaDataType type, int op, size_t rows, size_t cols)
-{
-	size_t r = op ? cols : rows, c = op ? rows : cols;
-
-	return matrix_new(type, (int)r + 1, c ? (int)c : 1);
-}
 
 /* What the call left on the host must be `want`, but for rounding. */
 static void same(const struct matrix *m, const void *want, const char *what)
@@ -37,17 +30,6 @@ static void *copy_of(const struct matrix *m)
 	return copy;
 }
 
-/* Element (i, j) of what one half of a matrix stands for. */
-static double complex half_get(const struct matrix *m, int uplo, bool hermitian, int i, int j)
-{
-	bool other = uplo ? i > j : i < j;
-	double complex v = other ? at_of(m, 0, j, i) : at_of(m, 0, i, j);
-
-	if (!hermitian)
-		return v;
-	return i == j ? creal(v) : other ? conj(v) : v;
-}
-
 /* ---- products ---- */
 
 typedef int gemm_form(cublasXtHandle_t, int, int, size_t, size_t, size_t, const void *,
@@ -58,8 +40,9 @@ static gemm_form *const gemm[] = {AS(gemm_form, cublasXtSgemm), AS(gemm_form, cu
 static void product(int t, size_t m, size_t n, size_t k, int ta, int tb, bool on_device)
 {
 	cudaDataType type = every_type[t];
-	struct matrix a = operand(type, ta, m, k), b = operand(type, tb, k, n);
-	struct matrix c = operand(type, 0, m, n);
+	struct matrix a = operand(type, ta, (int)m, (int)k),
+		      b = operand(type, tb, (int)k, (int)n);
+	struct matrix c = operand(type, 0, (int)m, (int)n);
 	void *want = copy_of(&c);
 
 	for (int j = 0; j < (int)n; j++)
@@ -103,41 +86,19 @@ static r2k_form *const syrkx[] = {AS(r2k_form, cublasXtSsyrkx), AS(r2k_form, cub
 static r2k_form *const herkx[] = {
 	NULL, NULL, AS(r2k_form, cublasXtCherkx), AS(r2k_form, cublasXtZherkx)};
 
-enum update { ONE, TWO, OTHER };
-
 static void update(
 	int t, enum update what, bool hermitian, size_t n, size_t k, int uplo, int op)
 {
 	cudaDataType type = every_type[t];
-	struct matrix a = operand(type, op, n, k), b = operand(type, op, n, k);
-	struct matrix c = operand(type, 0, n, n);
+	struct matrix a = operand(type, op, (int)n, (int)k),
+		      b = operand(type, op, (int)n, (int)k);
+	struct matrix c = operand(type, 0, (int)n, (int)n);
 	const struct scalar *by = hermitian && what == ONE ? &real_alpha : &alpha;
 	const struct scalar *and = hermitian ? &real_beta : &beta;
 	void *want = copy_of(&c);
 
-	for (int j = 0; j < (int)n; j++)
-		for (int i = uplo ? 0 : j; i < (uplo ? j + 1 : (int)n); i++) {
-			size_t at = (size_t)(j * c.ld + i);
-			double complex sum = 0;
-
-			for (int l = 0; l < (int)k; l++) {
-				double complex ai = at_of(&a, op, i, l),
-					       aj = at_of(&a, op, j, l);
-				double complex bi = at_of(&b, op, i, l),
-					       bj = at_of(&b, op, j, l);
-				double complex other = what == ONE ? aj : bj;
-
-				sum += by->value * ai * (hermitian ? conj(other) : other);
-				if (what == TWO && hermitian)
-					sum += conj(by->value) * bi * conj(aj);
-				else if (what == TWO)
-					sum += by->value * bi * aj;
-			}
-			sum += and->value * get_at(c.host, type, at);
-			if (hermitian && i == j)
-				sum = creal(sum);
-			put_at(want, type, at, sum);
-		}
+	loop_update(want, &c, &a, &b, what, hermitian, (int)n, (int)k, uplo, op,
+		by->value, and->value);
 	if (what == ONE)
 		BLAS((hermitian ? herk : syrk)[t](xt, uplo, op, n, k, by->host, a.host,
 			(size_t)a.ld, and->host, c.host, (size_t)c.ld));
@@ -157,8 +118,9 @@ static void update(
 static void hermitian_product(int t, size_t n, size_t k)
 {
 	cudaDataType type = every_type[t];
-	struct matrix a = operand(type, 0, n, k), b = operand(type, 0, n, k);
-	struct matrix c = operand(type, 0, n, n);
+	struct matrix a = operand(type, 0, (int)n, (int)k),
+		      b = operand(type, 0, (int)n, (int)k);
+	struct matrix c = operand(type, 0, (int)n, (int)n);
 	struct scalar one = scalar_new(type, 1);
 	void *want = copy_of(&c);
 
@@ -204,28 +166,17 @@ static void mirrored(int t, enum half what, size_t m, size_t n, int side, int up
 {
 	cudaDataType type = every_type[t];
 	int order = (int)(side ? n : m);
-	struct matrix a = operand(type, 0, (size_t)order, (size_t)order);
-	struct matrix b = operand(type, 0, m, n), c = operand(type, 0, m, n);
+	struct matrix a = operand(type, 0, order, order);
+	struct matrix b = operand(type, 0, (int)m, (int)n),
+		      c = operand(type, 0, (int)m, (int)n);
 	void *want = copy_of(&c), *packed = malloc(a.bytes);
 	size_t place = 0;
 
 	for (int j = 0; j < order; j++)
 		for (int i = uplo ? 0 : j; i < (uplo ? j + 1 : order); i++)
 			put_at(packed, type, place++, at_of(&a, 0, i, j));
-	for (int j = 0; j < (int)n; j++)
-		for (int i = 0; i < (int)m; i++) {
-			size_t at = (size_t)(j * c.ld + i);
-			double complex sum = 0;
-
-			for (int l = 0; l < order; l++)
-				sum += side ? at_of(&b, 0, i, l) * half_get(&a, uplo,
-									   what == HERMITIAN, l,
-									   j)
-					    : half_get(&a, uplo, what == HERMITIAN, i, l) *
-						       at_of(&b, 0, l, j);
-			put_at(want, type, at,
-				alpha.value * sum + beta.value * get_at(c.host, type, at));
-		}
+	loop_mirrored(want, &c, &a, &b, what == HERMITIAN, (int)m, (int)n, side, uplo,
+		alpha.value, beta.value);
 	if (what == PACKED)
 		BLAS(spmm[t](xt, side, uplo, m, n, alpha.host, packed, b.host, (size_t)b.ld,
 			beta.host, c.host, (size_t)c.ld));
@@ -252,44 +203,19 @@ static trmm_form *const trmm[] = {AS(trmm_form, cublasXtStrmm), AS(trmm_form, cu
 static trsm_form *const trsm[] = {AS(trsm_form, cublasXtStrsm), AS(trsm_form, cublasXtDtrsm),
 	AS(trsm_form, cublasXtCtrsm), AS(trsm_form, cublasXtZtrsm)};
 
-static double complex triangle_get(
-	const struct matrix *a, int uplo, int op, int diag, int i, int j)
-{
-	int row = op ? j : i, col = op ? i : j;
-	double complex v = at_of(a, 0, row, col);
-
-	if (row == col && diag)
-		return 1;
-	if (uplo ? row > col : row < col)
-		return 0;
-	return op == 2 ? conj(v) : v;
-}
-
 /* A product apart, and in the place of B; then B is had back from it. */
 static void triangle(int t, size_t m, size_t n, int side, int uplo, int op, int diag)
 {
 	cudaDataType type = every_type[t];
 	int order = (int)(side ? n : m);
-	struct matrix a = operand(type, 0, (size_t)order, (size_t)order);
-	struct matrix b = operand(type, 0, m, n), c = operand(type, 0, m, n);
+	struct matrix a = operand(type, 0, order, order);
+	struct matrix b = operand(type, 0, (int)m, (int)n),
+		      c = operand(type, 0, (int)m, (int)n);
 	struct scalar back = scalar_new(type, 1 / alpha.value);
 	void *want = copy_of(&c), *was = copy_of(&b);
 
-	for (size_t i = 0; i < a.count; i++)
-		put_at(a.host, type, i, get_at(a.host, type, i) / 16);
-	for (int i = 0; i < order; i++)
-		put_at(a.host, type, (size_t)(i * a.ld + i), 1.5 + 0.5 * I);
-	for (int j = 0; j < (int)n; j++)
-		for (int i = 0; i < (int)m; i++) {
-			double complex sum = 0;
-
-			for (int l = 0; l < order; l++)
-				sum += side ? at_of(&b, 0, i, l) *
-						       triangle_get(&a, uplo, op, diag, l, j)
-					    : triangle_get(&a, uplo, op, diag, i, l) *
-						       at_of(&b, 0, l, j);
-			put_at(want, type, (size_t)(j * c.ld + i), alpha.value * sum);
-		}
+	triangle_solid(&a, order);
+	loop_triangle(want, &c, &a, &b, (int)m, (int)n, side, uplo, op, diag, alpha.value);
 	BLAS(trmm[t](xt, side, uplo, op, diag, m, n, alpha.host, a.host, (size_t)a.ld, b.host,
 		(size_t)b.ld, c.host, (size_t)c.ld));
 	same(&c, want, "cublasXt trmm");
