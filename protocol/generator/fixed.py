@@ -132,7 +132,9 @@ def copies(entry, places):
             args = ["&call", p.name, f"&reply.out[{places.out[p.name]}]", p.size]
             out += text.wrap("\tvcuda_library_copy_result(", args, ");") + "\n"
         elif p.mark == "info":
-            out += f"\tif ({p.name} && !status)\n\t\t*{p.name} = (int)reply.out[{places.out[p.name]}];\n"
+            # Of a call that failed it says which argument is wrong; where the agent did not answer it is 0.
+            at = f"reply.out[{places.out[p.name]}]"
+            out += f"\tif ({p.name} && (!status || {at}))\n\t\t*{p.name} = (int){at};\n"
     return out
 
 

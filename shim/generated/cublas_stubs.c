@@ -2140,7 +2140,7 @@ LIKE_cublasSmatinvBatched(cublasZmatinvBatched, cuDoubleComplex)
 				&body.head.state); \
 		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(4), &reply, sizeof(reply)); \
-		if (info && !status) \
+		if (info && (!status || reply.out[0])) \
 			*info = (int)reply.out[0]; \
 		return status; \
 	}
@@ -2168,7 +2168,7 @@ LIKE_cublasSgeqrfBatched(cublasZgeqrfBatched, cuDoubleComplex)
 				&body.head.state); \
 		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(7), &reply, sizeof(reply)); \
-		if (info && !status) \
+		if (info && (!status || reply.out[0])) \
 			*info = (int)reply.out[0]; \
 		return status; \
 	}
@@ -2283,7 +2283,7 @@ LIKE_cublasSgetriBatched(cublasZgetriBatched, cuDoubleComplex)
 				&body.head.state); \
 		status = vcuda_library_send(&call, OP_##name, &body, sizeof(body), \
 				LIBRARY_KEY_TO(6), &reply, sizeof(reply)); \
-		if (info && !status) \
+		if (info && (!status || reply.out[0])) \
 			*info = (int)reply.out[0]; \
 		return status; \
 	}

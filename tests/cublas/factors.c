@@ -283,6 +283,32 @@ static void singular(void)
 	batch_free(&a);
 }
 
+/* The host's info of a call that is refused: the place of what is wrong, negative. */
+static void refused(void)
+{
+	struct batch a = batch_new(CUDA_R_64F, 3, 3), b = batch_new(CUDA_R_64F, 3, 3);
+	double *const *at = (double *const *)a.places, *const *tau = (double *const *)b.places;
+	int *pivots, *infos, info[3] = {1, 1, 1};
+
+	CUDA(cudaMalloc((void **)&pivots, sizeof(int) * 3 * MEMBERS));
+	CUDA(cudaMalloc((void **)&infos, sizeof(int) * MEMBERS));
+	BLAS_IS(cublasDgetrsBatched(handle, 0, -1, 1, (const double *const *)at, 3, pivots, tau,
+			3, &info[0], MEMBERS),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasDgeqrfBatched(handle, 3, -1, at, 3, tau, &info[1], MEMBERS),
+		CUBLAS_STATUS_INVALID_VALUE);
+	BLAS_IS(cublasDgelsBatched(
+			handle, 0, 3, 3, -1, at, 3, tau, 3, &info[2], infos, MEMBERS),
+		CUBLAS_STATUS_INVALID_VALUE);
+	for (int i = 0; i < 3; i++)
+		if (info[i] >= 0)
+			DIE("info of refused call %d is %d", i, info[i]);
+	CUDA(cudaFree(pivots));
+	CUDA(cudaFree(infos));
+	batch_free(&a);
+	batch_free(&b);
+}
+
 int main(void)
 {
 	static const int sizes[] = {1, 2, 7, 16, 32};
@@ -299,6 +325,7 @@ int main(void)
 		least_squares(t, 5, 5);
 	}
 	singular();
+	refused();
 	BLAS(cublasDestroy_v2(handle));
 	puts("factors: right");
 	return 0;
