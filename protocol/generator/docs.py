@@ -7,6 +7,10 @@ TITLES = {"cuda": "libcuda.so.1: the driver API (cuda.h)",
           "cudart": "libcudart.so.12 and libcudart.so.13: the runtime API (cuda_runtime_api.h)"}
 
 
+# The reason of what a library exports and nothing declares.
+UNDECLARED = "no header of NVIDIA declares it"
+
+
 def titles(api):
     """{family: title of its section}"""
     out = dict(TITLES)
@@ -33,6 +37,13 @@ def row(entry):
     return f"| {name} | {entry.verb} | {'; '.join(notes)} |\n"
 
 
+def counted(title, entries):
+    """A row of the first table."""
+    counts = {v: sum(e.verb == v for e in entries) for v in VERBS}
+    out = f"| {title} | {len(entries)} | {len(entries) - counts['refused']} | "
+    return out + " | ".join(str(counts[v]) for v in VERBS if v != "both") + " |\n"
+
+
 def coverage(api):
     sections = titles(api)
     out = "# What is served\n\n"
@@ -41,12 +52,11 @@ def coverage(api):
     out += "answers NOT_SUPPORTED. A suffix beside a name is its per-thread-stream form.\n\n"
     out += "| library | functions | served | " + " | ".join(v for v in VERBS if v != "both") + " |\n"
     out += "|---|---|---|" + "---|" * (len(VERBS) - 1) + "\n"
+    undeclared = []
     for family in sections:
-        entries = api.of(family)
-        counts = {v: sum(e.verb == v for e in entries) for v in VERBS}
-        served = len(entries) - counts["refused"]
-        out += f"| {sections[family].split(':')[0]} | {len(entries)} | {served} | "
-        out += " | ".join(str(counts[v]) for v in VERBS if v != "both") + " |\n"
+        undeclared += [e for e in api.of(family) if e.reason == UNDECLARED]
+        out += counted(sections[family].split(":")[0], [e for e in api.of(family) if e.reason != UNDECLARED])
+    out += counted("exported by these, declared in no header", undeclared)
     out += "\nVersions and per-thread forms: a per-thread form is counted with its function.\n"
     out += "{} of {} that are served have generated bodies in the shim (`protocol/generate.py\n" \
         "--count`); the others are written by hand.\n".format(*forms.counts(api, sections))

@@ -2393,7 +2393,7 @@ NO(cudnnGnnMhaGatBackward) NO(cudnnGnnMhaGatV2Forward) NO(cudnnGnnMhaGatV2Backwa
 #endif
 #undef WHY
 
-#define WHY "NVIDIA's own: no header declares it"
+#define WHY "no header of NVIDIA declares it"
 NO(cudnnGetBackdoor) NO(cudnnSetBackdoor) NO(cudnnSetBackdoorEx)
 NO(cudnnGetRNNDropoutLocationsInternal)
 #undef WHY

@@ -154,7 +154,7 @@ NO(__cufftXtSetJITCallback_12_7)
 NO(cufftXtSetWorkAreaPolicy)
 #undef WHY
 
-#define WHY "no header declares it"
+#define WHY "no header of NVIDIA declares it"
 NO(cufftDebug) NO(cufftXtMakePlanGuru64)
 #undef WHY
 

@@ -3155,7 +3155,7 @@ NO(cusolverDnSetEmulationSpecialValuesSupport) NO(cusolverDnGetEmulationSpecialV
 NO(cusolverDnIRSInfosGetResidualHistory)
 #undef WHY
 
-#define WHY "no header of cuSOLVER declares it"
+#define WHY "no header of NVIDIA declares it"
 NO(cublasCbatchAccGemm) NO(cublasCbatchAccGemm_BufferSize) NO(cublasCbatchGemm)
 NO(cublasCbatchTrsm) NO(cublasDbatchAccGemm) NO(cublasDbatchAccGemm_BufferSize)
 NO(cublasDbatchGemm) NO(cublasDbatchTrsm) NO(cublasSbatchAccGemm)
