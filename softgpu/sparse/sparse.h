@@ -109,6 +109,11 @@ int sparse_descr_drop(void *descr);
 
 void sparse_handle_drop(struct sparse_handle *handle);
 
+/* ---- status.c: NVIDIA's words ---- */
+
+const char *sparse_status_name(int status);
+const char *sparse_status_text(int status);
+
 /* ---- number.c ---- */
 
 unsigned sparse_size(int type); /* of a number; 0: no such type */
