@@ -79,6 +79,18 @@ CALL(cusparseLtGetProperty, int type, int *value)
 	return SPARSE_SUCCESS;
 }
 
+SPARSE_EXPORT const char *cusparseLtGetErrorName(int status);
+SPARSE_EXPORT const char *cusparseLtGetErrorName(int status)
+{
+	return sparse_status_name(status);
+}
+
+SPARSE_EXPORT const char *cusparseLtGetErrorString(int status);
+SPARSE_EXPORT const char *cusparseLtGetErrorString(int status)
+{
+	return sparse_status_text(status);
+}
+
 /* ---- matrices ---- */
 
 /* Sizes are multiples of 16 bytes for dense numbers and of 32 for those that are left out. */

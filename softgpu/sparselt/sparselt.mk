@@ -1,7 +1,7 @@
 # cuSPARSELt on the software GPU: opened by the worker where the driver is the software GPU.
 
 SPARSELT_LIB := $(LIB)/libvcuda-softgpu-cusparselt.so
-SPARSELT_OBJS := $(call objects,$(wildcard softgpu/sparselt/*.c) softgpu/sparse/number.c softgpu/sparse/task.c)
+SPARSELT_OBJS := $(call objects,$(wildcard softgpu/sparselt/*.c) $(addprefix softgpu/sparse/,number.c status.c task.c))
 
 all: $(SPARSELT_LIB)
 
