@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """docs/COMPATIBILITY.md out of expected.txt, on standard output."""
+import json
 import os
 import re
 
@@ -15,6 +16,16 @@ through vcuda and names each test that ends differently. Compilers are the progr
 libnvvm and CUDA 12.9's NVRTC.
 
 The tests below need not pass; every other one does, or skips itself.
+"""
+FRAMEWORKS = """
+## Frameworks
+
+The programs of `tests/frameworks`, a row for each thing that people do with a framework: how many rows are answered in front of the
+software GPU, which end in an error and in which (`tests/frameworks/record.py`), and what `tests/gpu/frameworks.py` said of them on an
+H200. The software GPU has no machine code: what a framework compiles for a GPU ahead of time it does not run.
+
+| framework | rows answered on the software GPU | errors there | on an H200 |
+|---|---|---|---|
 """
 WHERE = {"software": "On the software GPU", "nvidia": "On an H200, natively and through vcuda",
          "every": "Everywhere"}
@@ -33,5 +44,32 @@ def main():
             print(f"| {reason} | {' '.join(f'`{test}`' for test in tests)} |")
 
 
+def record(name):
+    path = os.path.join(HERE, "..", "frameworks", name)
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def on_gpu(one):
+    """What tests/gpu/frameworks.py said of a framework."""
+    if not one or "skipped" in one:
+        return "not recorded"
+    different = ", ".join(f"`{row}`" for row in one["different"])
+    return f"{one['version']}: {len(one['same'])} rows as natively" + (f", different: {different}" if different else "")
+
+
+def frameworks():
+    soft = record("software.json")
+    gpu = {one["name"]: one for one in record("recorded.json").get("results", [])}
+    print(FRAMEWORKS, end="")
+    for name in sorted({*soft, *gpu}):
+        here = soft.get(name, {"version": "not recorded", "answered": [], "errors": {}})
+        errors = "<br>".join(f"`{row}`: `{text}`" for row, text in here["errors"].items()).replace("|", "\\|")
+        print(f"| {here['version']} | {len(here['answered'])} | {errors or 'none'} | {on_gpu(gpu.get(name))} |")
+
+
 if __name__ == "__main__":
     main()
+    frameworks()
