@@ -258,7 +258,7 @@ def test_a_slow_kernel_is_no_stopped_sidecar():
 
 
 def agent_silenced(words, line, number):
-    with stack() as s:
+    with stack(sidecar=("--grace", "0")) as s:
         app = s.app(*words)
         app.line(line)
         everyone = s.agent.everyone()
