@@ -92,7 +92,7 @@ def function_list(api, family):
     return text.table(
         f"A row for each function of {family}.api: SENT(NAME, VERB, OPCODE) where it has a frame, LOCAL(NAME,\n"
         "VERB) where it has none and the agent's library is asked for it, OTHER(NAME, VERB) where it is not:\n"
-        "a _64 form, or one that is refused.", text.packed(rows, "OTHER"))
+        "a _64 form, or one that is refused.", text.packed(rows, "SENT", "LOCAL", "OTHER"))
 
 
 def is_asked(entry):

@@ -18,4 +18,4 @@ def rows(api):
                    else text.row("PROC", *items))
     return text.table(
         "cuGetProcAddress: PROC(NAME ASKED FOR, FUNCTION, SINCE), and PROC_TWIN with the per-thread\n"
-        "form and since when; sorted by name as strcmp does, then by version.", out)
+        "form and since when; sorted by name as strcmp does, then by version.", text.packed(out, "PROC"))

@@ -147,11 +147,11 @@ def table(about, rows):
     return head(about) + "\n".join(rows) + "\n"
 
 
-def packed(rows, macro):
-    """The rows of a list; those of MACRO, which are names and nothing else, as many on a line as fit."""
+def packed(rows, *macros):
+    """The rows of a list; those of MACROS, which are names and nothing else, as many on a line as fit."""
     out, run = [], []
     for row in rows + [""]:
-        if row.startswith(f"{macro}("):
+        if row.startswith(tuple(f"{macro}(" for macro in macros)):
             run.append(row)
             continue
         if run:
