@@ -53,7 +53,7 @@ KINDS = {}
 for path in ("protocol/wire/handle.h", "protocol/generated/library_kinds.inc"):
     with open(os.path.join(ROOT, path)) as kinds:
         KINDS.update({m[1]: int(m[2]) for m in re.finditer(r"KIND_(\w+) = (\d+)", kinds.read())})
-OPS = {m[1]: int(m[2]) for paths, row in (("*_ops.h", r"OP_(\w+) = (\d+)"), ("*_list.inc", r"^SENT\((\w+), \w+, (\d+)\)"))
+OPS = {m[1]: int(m[2]) for paths, row in (("*_ops.h", r"OP_(\w+) = (\d+)"), ("*_list.inc", r"\bSENT\((\w+), \w+, (\d+)\)"))
        for path in glob.glob(os.path.join(GENERATED, paths)) for m in re.finditer(row, read(path), re.M)}
 
 OPEN_VERSION = int(re.search(r"OPEN_VERSION (\d+)",

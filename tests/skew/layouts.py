@@ -44,7 +44,7 @@ def description(texts):
     whole = "\n".join(re.sub(r"/\*.*?\*/", "", text, flags=re.S) for path, text in sorted(texts.items()))
     version = int(re.search(r"#define SESSION_VERSION (\d+)u", whole)[1])
     opcodes = {name: int(number) for name, number in re.findall(r"\bOP_(\w+) = (\d+)", whole)}
-    opcodes.update((name, int(number)) for name, number in re.findall(r"^SENT\((\w+), \w+, (\d+)\)", whole, re.M))
+    opcodes.update((name, int(number)) for name, number in re.findall(r"\bSENT\((\w+), \w+, (\d+)\)", whole))
     structs = {name: " ".join(members.split()) for name, members in
                re.findall(r"^struct (wire_\w+|session_\w+|frame\w*) \{\n(.*?)^\};", whole, re.M | re.S)}
     return version, opcodes, structs
