@@ -14,7 +14,7 @@ TEST_LIST :=
 define test_rule
 TEST_LIST += $(1)=$(2)
 .PHONY: run-$(1)
-build-tests: $(filter-out | dist,$(3))
+build-tests: $(filter-out | dist deb wheel,$(3))
 run-$(1): $(3)
 	$$(call say,TEST,$(1))
 	$$(Q)$(4)
