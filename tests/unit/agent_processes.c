@@ -217,6 +217,7 @@ static void killed_front_is_replaced(void **state)
 	(void)state;
 	agent_start(&agent, "/toy/ready", NULL);
 	assert_true(client_open(&agent, &old, NULL, NULL));
+	client_echo(&old, "there"); /* the session is the worker's */
 	assert_int_equal(children("agent-front", &front, 1), 1);
 	kill(front, SIGKILL);
 	assert_true(gone(front)); /* on a busy machine it still took connections along */
