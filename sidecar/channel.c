@@ -305,10 +305,12 @@ static void channel_farewell(struct channel *channel, uint64_t now)
 	if (!channel->link)
 		channel->finished = true;
 	else if (channel->ring.bye && outbound_empty(&channel->out))
-		channel->finished = now - channel->gone_at >= LINGER_NS;
+		/* Nobody sees what a program that was killed had posted. */
+		channel->finished =
+			now - channel->gone_at >= (channel->killed ? DRAIN_NS : LINGER_NS);
 	else if (all_out && channel->resume.possible)
 		/* Else the worker would wait for us. */
-		channel->ring.bye =
+		channel->killed = channel->ring.bye =
 			outbound_control(&channel->out, FRAME_BYE, channel->ring.last + 1);
 	else
 		channel->finished = all_out || now - channel->gone_at >= DRAIN_NS;

@@ -44,6 +44,7 @@ struct channel {
 	bool stopping;
 	bool finished; /* nothing more to do */
 	uint64_t gone_at;
+	bool killed;	    /* the program said no BYE: it is said in its place */
 	uint64_t broken_at; /* the sending half failed: a LOST may still come */
 	uint64_t heard_at;  /* the agent sent something */
 	uint64_t said_at;   /* something was sent to it */
