@@ -189,7 +189,8 @@ def test_sidecar_stopped_and_the_agent_gives_its_memory_back():
         wait_for(lambda: s.free() < free, 5, "the memory is in the ledger")
         kill(s.sidecar.pid, signal.SIGSTOP)
         try:
-            wait_for(lambda: not s.agent.sessions(), 20, "the session is gone", every=0.2)
+            # 15 s of silence, the grace, 5 s more.
+            wait_for(lambda: not s.agent.sessions(), DEADLINE, "the session is gone", every=0.2)
             wait_for(lambda: s.free() == free, DEADLINE, "its memory is free again")
         finally:
             kill(s.sidecar.pid, signal.SIGCONT)

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cut connections: a running program does not see them, within the grace; beyond it, it is told."""
+import os
+import signal
+
 from proxy import Proxy, cutting
-from stack import LOST, now, stack, wait_for
+from stack import App, Sidecar, now, stack, wait_for
+from test_front import another_front
+from test_tls import secured
 
 FAULT = "fault+native://{}?"
+# How often a wire is cut in the long test.
+CUTS = int(os.environ.get("VCUDA_TEST_CUTS", "12"))
 
 
 def resumed(s, result="resumed"):
@@ -43,6 +50,45 @@ def test_stripes_cut_in_large_copies():
             app.right(60)
         assert resumed(s) >= 5, f"resumed {resumed(s)} times"
         ended(s)
+
+
+def test_cut_again_and_again():
+    """Commands, answers, copies and host functions under way: the numbers are right at the end."""
+    signal.alarm(60 + 5 * CUTS)
+    with stack(between=Proxy) as s:
+        apps = [s.app("bystander"), s.app("calls"), s.app("pin")]
+        apps[0].line("^started", 20)
+        running = ["running"] * len(apps)
+        wait_for(lambda: [one["state"] for one in s.agent.sessions()] == running, 20, "all run")
+        for cuts in range(1, CUTS + 1):
+            s.between.cut()
+            wait_for(lambda: s.sidecar.log().count("event=channel.resumed") >= cuts * len(apps), 20,
+                     "all sessions are back", every=0.02)
+        assert [one["state"] for one in s.agent.sessions()] == running, s.agent.sessions()
+        apps[0].close_stdin()
+        apps[0].right(20)
+
+
+def test_the_front_dies_between_cuts():
+    with stack(between=Proxy) as s:
+        app = s.app("bystander")
+        app.line("^started", 20)
+        with cutting(s.between, 0.2):
+            for _ in range(3):
+                another_front(s)
+        wait_for(lambda: resumed(s) >= 1, 10, "the last front took it back")
+        app.close_stdin()
+        app.right(20)
+        ended(s)
+
+
+def test_through_tls():
+    with secured() as (path, authority, agent):
+        sidecar = Sidecar(os.path.join(path, "sidecar"), f"fault+{agent.address}?cut-after-bytes=1300007",
+                          "--tls-ca", authority.file)
+        app = App("sum", 20, 4096, socket=sidecar.socket)
+        app.right(40)
+        assert sidecar.log().count("event=channel.resumed") >= 20, sidecar.log()
 
 
 def test_beyond_the_grace():

@@ -398,12 +398,12 @@ class Changing(Relay):
         self.cut((source, sink))
 
 
-def test_a_changed_bit_ends_the_session():
+def test_a_changed_bit_ends_the_connection():
     for after in (5_000_000, 3_000):
         with secured() as (path, authority, agent):
             relay = Changing(agent.address.removeprefix("tls://"))
             relay.after = after
-            sidecar = sidecar_of(path, f"tls://{relay.address}", "--tls-ca", authority.file)
+            sidecar = sidecar_of(path, f"tls://{relay.address}", "--tls-ca", authority.file, "--grace", "0")
             app = App("sum", FOR_EVER, 4096, socket=sidecar.socket)
             got = app.line(r"error (\d+) at|gave (\d+) ", 20)
             assert int(got[1] or got[2]) == LOST, got[0]
