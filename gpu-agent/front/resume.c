@@ -229,6 +229,7 @@ uint32_t resume_join(struct front *front, int fd, const struct hello_from *from,
 		resume_promote(session, from->hello->secret);
 	if (!session || session->resume.offered)
 		return session_unknown(front, from, refusal, text);
+	journal_session(front, session); /* the secret before is over at the next front too */
 	if (session->resume.state != RESUME_JOINING) {
 		*refusal = REFUSAL_LATE;
 		snprintf(text, 192, "the connection before this one is gone again");

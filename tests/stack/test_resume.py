@@ -76,7 +76,7 @@ def test_the_front_dies_between_cuts():
         with cutting(s.between, 0.2):
             for _ in range(3):
                 another_front(s)
-        wait_for(lambda: resumed(s) >= 1, 10, "the last front took it back")
+            wait_for(lambda: resumed(s) >= 1, 10, "the last front took it back")
         app.close_stdin()
         app.right(20)
         ended(s)
