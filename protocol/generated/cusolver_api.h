@@ -1100,6 +1100,60 @@ PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float);
 PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double);
 PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex);
 PROTOTYPE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex);
+cusolverStatus_t cusolverSpCreateCsrluInfoHost(csrluInfoHost_t *info);
+cusolverStatus_t cusolverSpDestroyCsrluInfoHost(csrluInfoHost_t info);
+cusolverStatus_t cusolverSpXcsrluAnalysisHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		csrluInfoHost_t info);
+#define PROTOTYPE_cusolverSpScsrluBufferInfoHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info, \
+			size_t *internalDataInBytes, size_t *workspaceInBytes)
+PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpScsrluBufferInfoHost, float);
+PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpDcsrluBufferInfoHost, double);
+PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpCcsrluBufferInfoHost, cuComplex);
+PROTOTYPE_cusolverSpScsrluBufferInfoHost(cusolverSpZcsrluBufferInfoHost, cuDoubleComplex);
+#define PROTOTYPE_cusolverSpScsrluFactorHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info, \
+			float pivot_threshold, void *pBuffer)
+PROTOTYPE_cusolverSpScsrluFactorHost(cusolverSpScsrluFactorHost, float);
+#define PROTOTYPE_cusolverSpDcsrluFactorHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, int nnzA, \
+			const cusparseMatDescr_t descrA, const TYPE *csrValA, \
+			const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info, \
+			double pivot_threshold, void *pBuffer)
+PROTOTYPE_cusolverSpDcsrluFactorHost(cusolverSpDcsrluFactorHost, double);
+PROTOTYPE_cusolverSpScsrluFactorHost(cusolverSpCcsrluFactorHost, cuComplex);
+PROTOTYPE_cusolverSpDcsrluFactorHost(cusolverSpZcsrluFactorHost, cuDoubleComplex);
+cusolverStatus_t cusolverSpScsrluZeroPivotHost(cusolverSpHandle_t handle, csrluInfoHost_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpDcsrluZeroPivotHost(cusolverSpHandle_t handle, csrluInfoHost_t info,
+		double tol, int *position);
+cusolverStatus_t cusolverSpCcsrluZeroPivotHost(cusolverSpHandle_t handle, csrluInfoHost_t info,
+		float tol, int *position);
+cusolverStatus_t cusolverSpZcsrluZeroPivotHost(cusolverSpHandle_t handle, csrluInfoHost_t info,
+		double tol, int *position);
+#define PROTOTYPE_cusolverSpScsrluSolveHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int n, const TYPE *b, TYPE *x, \
+			csrluInfoHost_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpScsrluSolveHost, float);
+PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpDcsrluSolveHost, double);
+PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpCcsrluSolveHost, cuComplex);
+PROTOTYPE_cusolverSpScsrluSolveHost(cusolverSpZcsrluSolveHost, cuDoubleComplex);
+cusolverStatus_t cusolverSpXcsrluNnzHost(cusolverSpHandle_t handle, int *nnzLRef, int *nnzURef,
+		csrluInfoHost_t info);
+#define PROTOTYPE_cusolverSpScsrluExtractHost(name, TYPE) \
+	cusolverStatus_t name(cusolverSpHandle_t handle, int *P, int *Q, \
+			const cusparseMatDescr_t descrL, TYPE *csrValL, int *csrRowPtrL, \
+			int *csrColIndL, const cusparseMatDescr_t descrU, TYPE *csrValU, \
+			int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer)
+PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpScsrluExtractHost, float);
+PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpDcsrluExtractHost, double);
+PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpCcsrluExtractHost, cuComplex);
+PROTOTYPE_cusolverSpScsrluExtractHost(cusolverSpZcsrluExtractHost, cuDoubleComplex);
 cusolverStatus_t cusolverSpCreateCsrqrInfoHost(csrqrInfoHost_t *info);
 cusolverStatus_t cusolverSpDestroyCsrqrInfoHost(csrqrInfoHost_t info);
 cusolverStatus_t cusolverSpXcsrqrAnalysisHost(cusolverSpHandle_t handle, int m, int n, int nnzA,

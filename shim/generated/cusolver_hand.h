@@ -160,6 +160,78 @@ cusolverStatus_t hand_cusolverSpXcsrperm_bufferSizeHost(cusolverSpHandle_t handl
 cusolverStatus_t hand_cusolverSpXcsrpermHost(cusolverSpHandle_t handle, int m, int n, int nnzA,
 		const cusparseMatDescr_t descrA, int *csrRowPtrA, int *csrColIndA, const int *p,
 		const int *q, int *map, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCreateCsrluInfoHost(csrluInfoHost_t *info);
+cusolverStatus_t hand_cusolverSpDestroyCsrluInfoHost(csrluInfoHost_t info);
+cusolverStatus_t hand_cusolverSpXcsrluAnalysisHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const int *csrRowPtrA, const int *csrColIndA,
+		csrluInfoHost_t info);
+cusolverStatus_t hand_cusolverSpScsrluBufferInfoHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, csrluInfoHost_t info, size_t *internalDataInBytes,
+		size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpDcsrluBufferInfoHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, csrluInfoHost_t info, size_t *internalDataInBytes,
+		size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpCcsrluBufferInfoHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpZcsrluBufferInfoHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info,
+		size_t *internalDataInBytes, size_t *workspaceInBytes);
+cusolverStatus_t hand_cusolverSpScsrluFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, csrluInfoHost_t info, float pivot_threshold,
+		void *pBuffer);
+cusolverStatus_t hand_cusolverSpDcsrluFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+		const int *csrColIndA, csrluInfoHost_t info, double pivot_threshold,
+		void *pBuffer);
+cusolverStatus_t hand_cusolverSpCcsrluFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info,
+		float pivot_threshold, void *pBuffer);
+cusolverStatus_t hand_cusolverSpZcsrluFactorHost(cusolverSpHandle_t handle, int n, int nnzA,
+		const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA,
+		const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info,
+		double pivot_threshold, void *pBuffer);
+cusolverStatus_t hand_cusolverSpScsrluZeroPivotHost(cusolverSpHandle_t handle,
+		csrluInfoHost_t info, float tol, int *position);
+cusolverStatus_t hand_cusolverSpDcsrluZeroPivotHost(cusolverSpHandle_t handle,
+		csrluInfoHost_t info, double tol, int *position);
+cusolverStatus_t hand_cusolverSpCcsrluZeroPivotHost(cusolverSpHandle_t handle,
+		csrluInfoHost_t info, float tol, int *position);
+cusolverStatus_t hand_cusolverSpZcsrluZeroPivotHost(cusolverSpHandle_t handle,
+		csrluInfoHost_t info, double tol, int *position);
+cusolverStatus_t hand_cusolverSpScsrluSolveHost(cusolverSpHandle_t handle, int n,
+		const float *b, float *x, csrluInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpDcsrluSolveHost(cusolverSpHandle_t handle, int n,
+		const double *b, double *x, csrluInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCcsrluSolveHost(cusolverSpHandle_t handle, int n,
+		const cuComplex *b, cuComplex *x, csrluInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpZcsrluSolveHost(cusolverSpHandle_t handle, int n,
+		const cuDoubleComplex *b, cuDoubleComplex *x, csrluInfoHost_t info,
+		void *pBuffer);
+cusolverStatus_t hand_cusolverSpXcsrluNnzHost(cusolverSpHandle_t handle, int *nnzLRef,
+		int *nnzURef, csrluInfoHost_t info);
+cusolverStatus_t hand_cusolverSpScsrluExtractHost(cusolverSpHandle_t handle, int *P, int *Q,
+		const cusparseMatDescr_t descrL, float *csrValL, int *csrRowPtrL,
+		int *csrColIndL, const cusparseMatDescr_t descrU, float *csrValU,
+		int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpDcsrluExtractHost(cusolverSpHandle_t handle, int *P, int *Q,
+		const cusparseMatDescr_t descrL, double *csrValL, int *csrRowPtrL,
+		int *csrColIndL, const cusparseMatDescr_t descrU, double *csrValU,
+		int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpCcsrluExtractHost(cusolverSpHandle_t handle, int *P, int *Q,
+		const cusparseMatDescr_t descrL, cuComplex *csrValL, int *csrRowPtrL,
+		int *csrColIndL, const cusparseMatDescr_t descrU, cuComplex *csrValU,
+		int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer);
+cusolverStatus_t hand_cusolverSpZcsrluExtractHost(cusolverSpHandle_t handle, int *P, int *Q,
+		const cusparseMatDescr_t descrL, cuDoubleComplex *csrValL, int *csrRowPtrL,
+		int *csrColIndL, const cusparseMatDescr_t descrU, cuDoubleComplex *csrValU,
+		int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer);
 cusolverStatus_t hand_cusolverSpCreateCsrqrInfoHost(csrqrInfoHost_t *info);
 cusolverStatus_t hand_cusolverSpDestroyCsrqrInfoHost(csrqrInfoHost_t info);
 cusolverStatus_t hand_cusolverSpXcsrqrAnalysisHost(cusolverSpHandle_t handle, int m, int n,

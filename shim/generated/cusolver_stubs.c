@@ -2584,6 +2584,109 @@ LIKE_cusolverSpScsrqrsvBatched(cusolverSpScsrqrsvBatched, float)
 LIKE_cusolverSpScsrqrsvBatched(cusolverSpDcsrqrsvBatched, double)
 LIKE_cusolverSpScsrqrsvBatched(cusolverSpCcsrqrsvBatched, cuComplex)
 LIKE_cusolverSpScsrqrsvBatched(cusolverSpZcsrqrsvBatched, cuDoubleComplex)
+STUB(library, cusolverStatus_t, cusolverSpCreateCsrluInfoHost,
+	hand_cusolverSpCreateCsrluInfoHost, (csrluInfoHost_t *info), (info))
+STUB(library, cusolverStatus_t, cusolverSpDestroyCsrluInfoHost,
+	hand_cusolverSpDestroyCsrluInfoHost, (csrluInfoHost_t info), (info))
+STUB(library, cusolverStatus_t, cusolverSpXcsrluAnalysisHost, hand_cusolverSpXcsrluAnalysisHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const int *csrRowPtrA, const int *csrColIndA, csrluInfoHost_t info), (handle, n, nnzA,
+	descrA, csrRowPtrA, csrColIndA, info))
+STUB(library, cusolverStatus_t, cusolverSpScsrluBufferInfoHost,
+	hand_cusolverSpScsrluBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const float *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrluInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpDcsrluBufferInfoHost,
+	hand_cusolverSpDcsrluBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const double *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrluInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpCcsrluBufferInfoHost,
+	hand_cusolverSpCcsrluBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const cuComplex *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrluInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpZcsrluBufferInfoHost,
+	hand_cusolverSpZcsrluBufferInfoHost, (cusolverSpHandle_t handle, int n, int nnzA,
+	const cusparseMatDescr_t descrA, const cuDoubleComplex *csrValA, const int *csrRowPtrA,
+	const int *csrColIndA, csrluInfoHost_t info, size_t *internalDataInBytes,
+	size_t *workspaceInBytes), (handle, n, nnzA, descrA, csrValA, csrRowPtrA, csrColIndA,
+	info, internalDataInBytes, workspaceInBytes))
+STUB(library, cusolverStatus_t, cusolverSpScsrluFactorHost, hand_cusolverSpScsrluFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const float *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrluInfoHost_t info, float pivot_threshold, void *pBuffer), (handle, n, nnzA, descrA,
+	csrValA, csrRowPtrA, csrColIndA, info, pivot_threshold, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpDcsrluFactorHost, hand_cusolverSpDcsrluFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const double *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrluInfoHost_t info, double pivot_threshold, void *pBuffer), (handle, n, nnzA, descrA,
+	csrValA, csrRowPtrA, csrColIndA, info, pivot_threshold, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpCcsrluFactorHost, hand_cusolverSpCcsrluFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrluInfoHost_t info, float pivot_threshold, void *pBuffer), (handle, n, nnzA, descrA,
+	csrValA, csrRowPtrA, csrColIndA, info, pivot_threshold, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpZcsrluFactorHost, hand_cusolverSpZcsrluFactorHost,
+	(cusolverSpHandle_t handle, int n, int nnzA, const cusparseMatDescr_t descrA,
+	const cuDoubleComplex *csrValA, const int *csrRowPtrA, const int *csrColIndA,
+	csrluInfoHost_t info, double pivot_threshold, void *pBuffer), (handle, n, nnzA, descrA,
+	csrValA, csrRowPtrA, csrColIndA, info, pivot_threshold, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpScsrluZeroPivotHost,
+	hand_cusolverSpScsrluZeroPivotHost, (cusolverSpHandle_t handle, csrluInfoHost_t info,
+	float tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpDcsrluZeroPivotHost,
+	hand_cusolverSpDcsrluZeroPivotHost, (cusolverSpHandle_t handle, csrluInfoHost_t info,
+	double tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpCcsrluZeroPivotHost,
+	hand_cusolverSpCcsrluZeroPivotHost, (cusolverSpHandle_t handle, csrluInfoHost_t info,
+	float tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpZcsrluZeroPivotHost,
+	hand_cusolverSpZcsrluZeroPivotHost, (cusolverSpHandle_t handle, csrluInfoHost_t info,
+	double tol, int *position), (handle, info, tol, position))
+STUB(library, cusolverStatus_t, cusolverSpScsrluSolveHost, hand_cusolverSpScsrluSolveHost,
+	(cusolverSpHandle_t handle, int n, const float *b, float *x, csrluInfoHost_t info,
+	void *pBuffer), (handle, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpDcsrluSolveHost, hand_cusolverSpDcsrluSolveHost,
+	(cusolverSpHandle_t handle, int n, const double *b, double *x, csrluInfoHost_t info,
+	void *pBuffer), (handle, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpCcsrluSolveHost, hand_cusolverSpCcsrluSolveHost,
+	(cusolverSpHandle_t handle, int n, const cuComplex *b, cuComplex *x,
+	csrluInfoHost_t info, void *pBuffer), (handle, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpZcsrluSolveHost, hand_cusolverSpZcsrluSolveHost,
+	(cusolverSpHandle_t handle, int n, const cuDoubleComplex *b, cuDoubleComplex *x,
+	csrluInfoHost_t info, void *pBuffer), (handle, n, b, x, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpXcsrluNnzHost, hand_cusolverSpXcsrluNnzHost,
+	(cusolverSpHandle_t handle, int *nnzLRef, int *nnzURef, csrluInfoHost_t info), (handle,
+	nnzLRef, nnzURef, info))
+STUB(library, cusolverStatus_t, cusolverSpScsrluExtractHost, hand_cusolverSpScsrluExtractHost,
+	(cusolverSpHandle_t handle, int *P, int *Q, const cusparseMatDescr_t descrL,
+	float *csrValL, int *csrRowPtrL, int *csrColIndL, const cusparseMatDescr_t descrU,
+	float *csrValU, int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer),
+	(handle, P, Q, descrL, csrValL, csrRowPtrL, csrColIndL, descrU, csrValU, csrRowPtrU,
+	csrColIndU, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpDcsrluExtractHost, hand_cusolverSpDcsrluExtractHost,
+	(cusolverSpHandle_t handle, int *P, int *Q, const cusparseMatDescr_t descrL,
+	double *csrValL, int *csrRowPtrL, int *csrColIndL, const cusparseMatDescr_t descrU,
+	double *csrValU, int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info, void *pBuffer),
+	(handle, P, Q, descrL, csrValL, csrRowPtrL, csrColIndL, descrU, csrValU, csrRowPtrU,
+	csrColIndU, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpCcsrluExtractHost, hand_cusolverSpCcsrluExtractHost,
+	(cusolverSpHandle_t handle, int *P, int *Q, const cusparseMatDescr_t descrL,
+	cuComplex *csrValL, int *csrRowPtrL, int *csrColIndL, const cusparseMatDescr_t descrU,
+	cuComplex *csrValU, int *csrRowPtrU, int *csrColIndU, csrluInfoHost_t info,
+	void *pBuffer), (handle, P, Q, descrL, csrValL, csrRowPtrL, csrColIndL, descrU, csrValU,
+	csrRowPtrU, csrColIndU, info, pBuffer))
+STUB(library, cusolverStatus_t, cusolverSpZcsrluExtractHost, hand_cusolverSpZcsrluExtractHost,
+	(cusolverSpHandle_t handle, int *P, int *Q, const cusparseMatDescr_t descrL,
+	cuDoubleComplex *csrValL, int *csrRowPtrL, int *csrColIndL,
+	const cusparseMatDescr_t descrU, cuDoubleComplex *csrValU, int *csrRowPtrU,
+	int *csrColIndU, csrluInfoHost_t info, void *pBuffer), (handle, P, Q, descrL, csrValL,
+	csrRowPtrL, csrColIndL, descrU, csrValU, csrRowPtrU, csrColIndU, info, pBuffer))
 STUB(library, cusolverStatus_t, cusolverSpCreateCsrqrInfoHost,
 	hand_cusolverSpCreateCsrqrInfoHost, (csrqrInfoHost_t *info), (info))
 STUB(library, cusolverStatus_t, cusolverSpDestroyCsrqrInfoHost,
@@ -3374,20 +3477,6 @@ NO(cusolverSpZcsrlsqvqrHost)
 	"of a dense matrix"
 NO(cusolverSpScsreigsHost) NO(cusolverSpDcsreigsHost) NO(cusolverSpCcsreigsHost)
 NO(cusolverSpZcsreigsHost)
-#undef WHY
-
-#define WHY "steps of LU on the host: cusolverSp…csrlsvluHost solves in one call, " \
-	"cusolverSp…csrqr… factors on the device"
-NO(cusolverSpCreateCsrluInfoHost) NO(cusolverSpDestroyCsrluInfoHost)
-NO(cusolverSpXcsrluAnalysisHost) NO(cusolverSpScsrluBufferInfoHost)
-NO(cusolverSpDcsrluBufferInfoHost) NO(cusolverSpCcsrluBufferInfoHost)
-NO(cusolverSpZcsrluBufferInfoHost) NO(cusolverSpScsrluFactorHost) NO(cusolverSpDcsrluFactorHost)
-NO(cusolverSpCcsrluFactorHost) NO(cusolverSpZcsrluFactorHost) NO(cusolverSpScsrluZeroPivotHost)
-NO(cusolverSpDcsrluZeroPivotHost) NO(cusolverSpCcsrluZeroPivotHost)
-NO(cusolverSpZcsrluZeroPivotHost) NO(cusolverSpScsrluSolveHost) NO(cusolverSpDcsrluSolveHost)
-NO(cusolverSpCcsrluSolveHost) NO(cusolverSpZcsrluSolveHost) NO(cusolverSpXcsrluNnzHost)
-NO(cusolverSpScsrluExtractHost) NO(cusolverSpDcsrluExtractHost) NO(cusolverSpCcsrluExtractHost)
-NO(cusolverSpZcsrluExtractHost)
 #undef WHY
 
 #define WHY "the factors are memory of the library's own: " \

@@ -28,7 +28,7 @@ test-cusolver: all $(CUSOLVER_TESTS) ## cuSOLVER through the whole stack, on the
 $(call library_tests,cusolver)
 
 # Without the stack: the software library alone, which works with memory of the device only.
-SOLVER_TESTS := $(addprefix $(BUILD)/tests/solver/,$(filter-out steady refactor sparse_host,$(CUSOLVER_TEST_NAMES)))
+SOLVER_TESTS := $(addprefix $(BUILD)/tests/solver/,$(filter-out steady refactor sparse_host sparse_lu,$(CUSOLVER_TEST_NAMES)))
 $(SOLVER_TESTS): $(BUILD)/tests/solver/%: tests/cusolver/%.c $(CUSOLVER_TEST_HEADERS) $(SOLVER_LIB) $(SOFTGPU_LIB)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

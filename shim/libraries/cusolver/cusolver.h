@@ -28,6 +28,8 @@ struct cusolver_pattern {
 /* A cuSOLVER status; success where the handle is one and the indices are such of a matrix. */
 int cusolver_pattern(struct cusolver_pattern *p, cusolverSpHandle_t handle, int m, int n,
 	int nnz, const cusparseMatDescr_t descr, const int *rows, const int *columns);
+/* An order of its rows, P of n, in which factors fill in little; 0, or a cuSOLVER status. */
+int cusolver_order(const struct cusolver_pattern *pattern, int *p);
 
 /* Memory of the device for what a call takes from the host, or gives to it. The first fault is
  * kept in it. */

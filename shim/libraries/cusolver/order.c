@@ -139,20 +139,27 @@ static bool rows_order(const struct graph *g, int *order)
 	return done == g->n;
 }
 
+int cusolver_order(const struct cusolver_pattern *pattern, int *p)
+{
+	struct graph g = {0};
+	int status = CUSOLVER_STATUS_SUCCESS;
+
+	if (!graph_make(&g, pattern) || !rows_order(&g, p))
+		status = CUSOLVER_STATUS_ALLOC_FAILED;
+	graph_drop(&g);
+	return status;
+}
+
 /* Whichever order is asked for. */
 static int order_of(cusolverSpHandle_t handle, int n, int nnz, const cusparseMatDescr_t descr,
 	const int *rows, const int *columns, int *p)
 {
 	struct cusolver_pattern pattern;
-	struct graph g = {0};
 	int status = cusolver_pattern(&pattern, handle, n, n, nnz, descr, rows, columns);
 
 	if (status || !p)
 		return status ? status : CUSOLVER_STATUS_INVALID_VALUE;
-	if (!graph_make(&g, &pattern) || !rows_order(&g, p))
-		status = CUSOLVER_STATUS_ALLOC_FAILED;
-	graph_drop(&g);
-	return status;
+	return cusolver_order(&pattern, p);
 }
 
 #define ORDER(NAME)                                                                            \
