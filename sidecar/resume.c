@@ -110,9 +110,11 @@ bool resume_start(struct resume *resume, uint64_t received, uint64_t now)
 
 struct link *resume_finish(struct resume *resume)
 {
-	struct link *link = resume->link;
+	struct link *link;
 
+	/* Until then it may still make one. */
 	pthread_join(resume->thread, NULL);
+	link = resume->link;
 	resume->started = false;
 	resume->link = NULL;
 	atomic_store(&resume->state, RESUME_IDLE);
@@ -128,18 +130,35 @@ void resume_stop(struct resume *resume)
 	link_close(resume_finish(resume));
 }
 
-void resume_part(struct resume *resume, bool tell)
+/* Says END, again where the road is cut just then: else the session holds its memory until the
+ * grace is over.  A port that is closed has no workers. */
+static void part(struct resume *resume)
 {
+	uint64_t until = wait_now() + PART_NS, pause = PAUSE_LEAST_NS;
 	struct session_welcome welcome;
 	struct link *link = NULL;
 	struct error error;
 
-	resume_stop(resume);
-	if (resume->possible && tell) {
-		resume->hello.role = SESSION_END;
-		if (transport_dial(resume->address, &resume->hello, &welcome,
-			    wait_now() + PART_NS, &link, &error))
-			log_debug("resume.part", "text=\"%s\"", error.text);
+	resume->hello.role = SESSION_END;
+	atomic_store(&resume->stop, 0);
+	for (;;) {
+		int ret = transport_dial(
+			resume->address, &resume->hello, &welcome, until, &link, &error);
+
+		if (!ret)
+			return;
+		log_debug("resume.part", "text=\"%s\"", error.text);
+		if (ret == -ECONNREFUSED || wait_now() + pause >= until)
+			return;
+		pause_for(resume, pause);
+		pause *= 2;
 	}
+}
+
+void resume_part(struct resume *resume, bool tell)
+{
+	resume_stop(resume);
+	if (resume->possible && tell)
+		part(resume);
 	explicit_bzero(&resume->hello, sizeof(resume->hello));
 }
