@@ -6,6 +6,7 @@
 #include "command/http.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,21 +50,54 @@ static int http_dial(const char *host, uint16_t port, struct error *error)
 		       : error_set(error, cause, "the agent's control port %s:%u", host, port);
 }
 
-int http_get(
-	const char *host, uint16_t port, const char *path, char **text, struct error *error)
+int http_token(char token[HTTP_TOKEN], const char *path, struct error *error)
+{
+	char text[HTTP_TOKEN + 1] = "";
+	size_t n;
+
+	token[0] = 0;
+	if (!path)
+		path = getenv("VCUDA_TOKEN_FILE");
+	if (!path || !*path)
+		return 0;
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, HTTP_TOKEN) < 0)
+		return error_set(error, errno, "token file %.200s", path);
+	n = strcspn(text, " \t\r\n");
+	if (!n || n >= HTTP_TOKEN)
+		return error_set(error, EINVAL,
+			"%.200s: no token of 1 to %d bytes stands first", path, HTTP_TOKEN - 1);
+	memcpy(token, text, n);
+	token[n] = 0;
+	return 0;
+}
+
+/* What the agent says of a token, as far as it fits a line. */
+static int refused(
+	const char *host, uint16_t port, const char *path, char *body, struct error *error)
+{
+	for (char *at = body; *at; at++)
+		if (*at < ' ' || *at > 126)
+			*at = at[1] ? '?' : 0;
+	return error_set(error, EACCES, "%s:%u%s: %.200s", host, port, path, body);
+}
+
+int http_get(const char *host, uint16_t port, const char *path, const char *token, char **text,
+	struct error *error)
 {
 	cleanup_free char *answer = malloc(HTTP_MAX + 1);
 	cleanup_close int fd = http_dial(host, port, error);
 	uint64_t deadline = wait_now() + HTTP_SECONDS * 1000000000ull;
-	char request[512];
-	const char *body;
+	char request[768];
+	char *body;
 	size_t got = 0;
 	int status, n;
 
 	if (fd < 0)
 		return fd;
-	n = snprintf(
-		request, sizeof(request), "GET %s HTTP/1.0\r\nHost: %s\r\n\r\n", path, host);
+	n = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: %s\r\n%s%s%s\r\n",
+		path, host, *token ? "Authorization: Bearer " : "", token,
+		*token ? "\r\n" : "");
 	if (!answer || n >= (int)sizeof(request))
 		return error_set(error, ENOMEM, "%s", path);
 	if (send(fd, request, (size_t)n, MSG_NOSIGNAL) != n)
@@ -82,6 +116,8 @@ int http_get(
 	}
 	answer[got] = 0;
 	body = strstr(answer, "\r\n\r\n");
+	if (sscanf(answer, "HTTP/1.%*c %d", &status) == 1 && status == 401 && body)
+		return refused(host, port, path, body + 4, error);
 	if (sscanf(answer, "HTTP/1.%*c %d", &status) != 1 || status != 200 || !body)
 		return error_set(
 			error, EPROTO, "%s:%u%s is no page of an agent's", host, port, path);

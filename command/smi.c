@@ -31,13 +31,16 @@
 #define UNKNOWN (-1)
 
 static const char usage[] =
-	"vcuda smi [-L] [--agent HOST[:PORT]]\n"
+	"vcuda smi [-L] [--agent HOST[:PORT] [--token-file FILE]]\n"
 	"\n"
 	"  -L                   a line a GPU\n"
 	"  --agent HOST[:PORT]  as that agent sees itself (its control port, 9999), with all "
 	"its\n"
 	"                       sessions; else the GPUs that programs here get, with the\n"
-	"                       processes of this machine or pod\n";
+	"                       processes of this machine or pod\n"
+	"  --token-file FILE    with --agent: a token of its http.token_file, or a tenant's, "
+	"which\n"
+	"                       shows that tenant's sessions; else $VCUDA_TOKEN_FILE\n";
 
 struct smi_gpu {
 	char name[96], uuid[96], place[32];
@@ -175,17 +178,18 @@ static int ask_session(struct smi *smi, struct error *error)
 
 /* ---- from the agent's control port ---- */
 
-static int get_json(
-	const char *host, uint16_t port, const char *path, cJSON **root, struct error *error)
+static int get_json(const struct transport_description *at, const char *path, const char *token,
+	cJSON **root, struct error *error)
 {
 	cleanup_free char *text = NULL;
-	int ret = http_get(host, port, path, &text, error);
+	int ret = http_get(at->host, at->port, path, token, &text, error);
 
 	if (ret < 0)
 		return error_wrap(error, ret, "smi");
 	*root = cJSON_Parse(text);
 	return *root ? 0
-		     : error_set(error, EPROTO, "smi: %s:%u%s is no JSON", host, port, path);
+		     : error_set(error, EPROTO, "smi: %s:%u%s is no JSON", at->host, at->port,
+			       path);
 }
 
 static void take_session(struct smi *smi, const cJSON *session)
@@ -210,8 +214,10 @@ static void take_session(struct smi *smi, const cJSON *session)
 	}
 }
 
-static int ask_agent(struct smi *smi, const char *agent, struct error *error)
+static int ask_agent(
+	struct smi *smi, const char *agent, const char *token_file, struct error *error)
 {
+	char token[HTTP_TOKEN];
 	cJSON *gpus = NULL, *sessions = NULL;
 	const cJSON *item;
 	struct transport_description at;
@@ -219,9 +225,12 @@ static int ask_agent(struct smi *smi, const char *agent, struct error *error)
 
 	if (ret < 0)
 		return error_wrap(error, ret, "smi: --agent");
-	ret = get_json(at.host, at.port, "/v1/gpus", &gpus, error);
+	ret = http_token(token, token_file, error);
+	if (ret < 0)
+		return error_wrap(error, ret, "smi");
+	ret = get_json(&at, "/v1/gpus", token, &gpus, error);
 	if (!ret)
-		ret = get_json(at.host, at.port, "/v1/sessions", &sessions, error);
+		ret = get_json(&at, "/v1/sessions", token, &sessions, error);
 	copy_text(smi->driver, sizeof(smi->driver), gpus, "driver_release");
 	if (!smi->driver[0])
 		snprintf(smi->driver, sizeof(smi->driver), "N/A");
@@ -341,7 +350,7 @@ static void print_table(const struct smi *smi)
 int command_smi(int argc, char **argv)
 {
 	static struct smi smi;
-	const char *agent = NULL;
+	const char *agent = NULL, *token_file = NULL;
 	struct error error;
 	bool list = false;
 
@@ -354,12 +363,15 @@ int command_smi(int argc, char **argv)
 			list = true;
 		} else if (!strcmp(argv[i], "--agent") && i + 1 < argc) {
 			agent = argv[++i];
+		} else if (!strcmp(argv[i], "--token-file") && i + 1 < argc) {
+			token_file = argv[++i];
 		} else {
 			error_set(&error, 0, "smi: what is '%s'? vcuda smi --help", argv[i]);
 			return command_complain(&error, 2);
 		}
 	}
-	if ((agent ? ask_agent(&smi, agent, &error) : ask_session(&smi, &error)) < 0)
+	if ((agent ? ask_agent(&smi, agent, token_file, &error) : ask_session(&smi, &error)) <
+		0)
 		return command_complain(&error, 1);
 	if (!list) {
 		print_table(&smi);

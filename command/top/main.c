@@ -20,9 +20,12 @@
 #define TOP_MOST_SECONDS 3600
 
 static const char usage[] =
-	"vcuda top [--agent HOST[:PORT]] [--every SECONDS] [--once]\n"
+	"vcuda top [--agent HOST[:PORT]] [--token-file FILE] [--every SECONDS] [--once]\n"
 	"\n"
 	"  --agent HOST[:PORT]  the agent's control port (127.0.0.1:9999)\n"
+	"  --token-file FILE    a token of the agent's http.token_file, or a tenant's, which "
+	"shows\n"
+	"                       that tenant's sessions; else $VCUDA_TOKEN_FILE\n"
 	"  --every SECONDS      between two looks (2)\n"
 	"  --once               one look as plain text; rates are between two looks, one "
 	"second\n"
@@ -249,7 +252,7 @@ static int run_once(struct top *top)
 int main(int argc, char **argv)
 {
 	static struct top top = {.every_ns = 2000000000ull};
-	const char *agent = "127.0.0.1";
+	const char *agent = "127.0.0.1", *token_file = NULL;
 	bool once = false;
 	int status;
 
@@ -267,6 +270,8 @@ int main(int argc, char **argv)
 			once = true;
 		} else if (!strcmp(argv[i], "--agent") && i + 1 < argc) {
 			agent = argv[++i];
+		} else if (!strcmp(argv[i], "--token-file") && i + 1 < argc) {
+			token_file = argv[++i];
 		} else if (!strcmp(argv[i], "--every") && i + 1 < argc) {
 			seconds = strtod(argv[++i], &rest);
 			if (*rest || !(seconds >= 0.1 && seconds <= TOP_MOST_SECONDS)) {
@@ -282,7 +287,7 @@ int main(int argc, char **argv)
 			return complain(&top.error, 2);
 		}
 	}
-	if (view_open(&top.view, agent, &top.error) < 0 ||
+	if (view_open(&top.view, agent, token_file, &top.error) < 0 ||
 		view_take(&top.view, &top.error) < 0) {
 		view_close(&top.view);
 		return complain(&top.error, 1);

@@ -7,14 +7,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "command/http.h"
 #include "common/cleanup.h"
 #include "protocol/wire/session.h"
 #include "transport/transport.h"
 
 #define MIB 1048576.0
 
-int view_open(struct view *view, const char *agent, struct error *error)
+int view_open(struct view *view, const char *agent, const char *token_file, struct error *error)
 {
 	struct transport_description at;
 	int ret = transport_describe(agent, SESSION_PORT_CONTROL, &at, error);
@@ -22,6 +21,9 @@ int view_open(struct view *view, const char *agent, struct error *error)
 	if (ret < 0)
 		return error_wrap(error, ret, "top: --agent");
 	*view = (struct view){.port = at.port};
+	ret = http_token(view->token, token_file, error);
+	if (ret < 0)
+		return error_wrap(error, ret, "top");
 	snprintf(view->host, sizeof(view->host), "%s", at.host);
 	view->sessions = calloc(VIEW_SESSIONS, sizeof(*view->sessions));
 	view->before = calloc(VIEW_SESSIONS, sizeof(*view->before));
@@ -58,7 +60,7 @@ static int get_json(
 	const struct view *view, const char *path, cJSON **root, struct error *error)
 {
 	cleanup_free char *text = NULL;
-	int ret = http_get(view->host, view->port, path, &text, error);
+	int ret = http_get(view->host, view->port, path, view->token, &text, error);
 
 	if (ret < 0)
 		return error_wrap(error, ret, "top");

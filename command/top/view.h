@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "command/http.h"
 #include "common/error.h"
 
 #define VIEW_GPUS 16
@@ -42,6 +43,7 @@ enum view_order {
 struct view {
 	char host[256];
 	uint16_t port;
+	char token[HTTP_TOKEN];
 	char driver[128], why[128];
 	bool ready;
 	double taken; /* s, CLOCK_MONOTONIC; 0: never */
@@ -52,8 +54,9 @@ struct view {
 	bool reverse;
 };
 
-/* AGENT: HOST[:PORT] of its control port. */
-int view_open(struct view *view, const char *agent, struct error *error);
+/* AGENT: HOST[:PORT] of its control port; TOKEN_FILE as http_token has it. */
+int view_open(
+	struct view *view, const char *agent, const char *token_file, struct error *error);
 void view_close(struct view *view);
 /* Asks the agent; takes 5 s for each of its pages at most. 0, or -errno with *error and the
  * view as it was. */

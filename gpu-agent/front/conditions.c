@@ -13,6 +13,8 @@
 #include "gpu-agent/front/front.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
+#include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 #define CONDITION_WAIT_NS (10000 * FRONT_MS) /* as the alerts have it */
@@ -82,7 +84,8 @@ static void add_counted(cJSON *list, const struct front *front)
 			(unsigned long long)refused);
 }
 
-static void add_conditions(cJSON *list, const struct front *front)
+/* What is of no tenant's doing everybody may know; what is counted over all, who sees all. */
+static void add_conditions(cJSON *list, const struct front *front, const struct viewer *viewer)
 {
 	const uint32_t sandbox = front->pool.sandbox;
 	char text[SANDBOX_TEXT];
@@ -92,7 +95,7 @@ static void add_conditions(cJSON *list, const struct front *front)
 		add(list, front->draining ? "Draining" : "VcudaAgentNotReady",
 			front->draining ? warning : critical, "New sessions are refused: %s.",
 			why);
-	if (front->ledger.bugs)
+	if (viewer->all && front->ledger.bugs)
 		add(list, "VcudaLedgerBug", critical,
 			"The accounts of device memory do not add up; the log says where.");
 	if (front->config->insecure)
@@ -101,13 +104,16 @@ static void add_conditions(cJSON *list, const struct front *front)
 	if (front->pool.driver[0] && sandbox != SANDBOX_ALL)
 		add(list, "Sandbox", warning, "Of the workers' sandbox only this holds: %s.",
 			sandbox_text(text, sandbox));
+	if (!viewer->all)
+		return;
 	add_memory(list, front);
 	add_waiting(list, front);
 	add_counted(list, front);
 }
 
-char *status_agent(const struct front *front)
+char *status_agent(const struct front *front, const struct viewer *viewer)
 {
+	const struct tenant *tenant = viewer->all ? NULL : viewer->tenant;
 	cJSON *root = cJSON_CreateObject();
 	const char *why;
 	char *text;
@@ -119,10 +125,12 @@ char *status_agent(const struct front *front)
 	cJSON_AddBoolToObject(root, "draining", front->draining);
 	cJSON_AddNumberToObject(root, "started", (double)front->started);
 	cJSON_AddNumberToObject(root, "seconds", (double)(time(NULL) - front->started));
-	cJSON_AddNumberToObject(root, "sessions", front->session_count);
-	cJSON_AddNumberToObject(root, "max_sessions", front->config->max_sessions);
+	cJSON_AddNumberToObject(
+		root, "sessions", tenant ? tenant->sessions : front->session_count);
+	cJSON_AddNumberToObject(root, "max_sessions",
+		tenant && tenant->most ? tenant->most : front->config->max_sessions);
 	cJSON_AddNumberToObject(root, "workers_ready", front->pool.count[WORKER_READY]);
-	add_conditions(cJSON_AddArrayToObject(root, "conditions"), front);
+	add_conditions(cJSON_AddArrayToObject(root, "conditions"), front, viewer);
 	text = cJSON_Print(root);
 	cJSON_Delete(root);
 	return text;

@@ -4,8 +4,8 @@
  * are anybody's), identity (whose they are), tenants (what those may have), session (sessions),
  * pool (workers as the front sees them), lease (what they ask for), sharing (memory that
  * sessions share), journal and adopt (what the next front must know, and how it takes over),
- * ledger (device memory), quota (limits), http, metrics and status (what people and Prometheus
- * see), health (whether the loop turns); front.c has start, supervisor and drain.
+ * ledger (device memory), quota (limits), http, viewer, metrics and status (what people and
+ * Prometheus see), health (whether the loop turns); front.c has start, supervisor and drain.
  *
  * Everything belongs to one thread.  Tables are allocated once, at the start: a client costs no
  * allocation before it brought the token, and a bounded one after.
@@ -49,10 +49,11 @@ struct front {
 	uint32_t half_open;
 	struct session *sessions;
 	struct tenants *tenants;
-	struct key_set *keys;	   /* of ServiceAccounts; NULL: none are configured */
-	struct pod *pods;	   /* as many as sessions */
-	struct share *shares;	   /* SHARES of them, made with the first */
-	struct session_late *late; /* a ring of SESSIONS_LATE */
+	struct agent_tokens http_tokens; /* of who may see every tenant (viewer.h) */
+	struct key_set *keys;		 /* of ServiceAccounts; NULL: none are configured */
+	struct pod *pods;		 /* as many as sessions */
+	struct share *shares;		 /* SHARES of them, made with the first */
+	struct session_late *late;	 /* a ring of SESSIONS_LATE */
 	uint64_t late_count;
 	uint32_t session_count; /* not FREE */
 	uint64_t next_session;

@@ -167,7 +167,9 @@ static void answer_probe(
 		snprintf(welcome.text, sizeof(welcome.text), "%s", why);
 	}
 	welcome.gpus = (uint8_t)front->ledger.device_count;
-	welcome.sessions = front->session_count;
+	/* Of others a tenant hears no more than what is free. */
+	welcome.sessions =
+		tenants_several(front) ? from->tenant->sessions : front->session_count;
 	for (uint32_t d = 0; d < front->ledger.device_count && !full; d++)
 		if (ledger_free(&front->ledger, d) > welcome.free_memory)
 			welcome.free_memory = ledger_free(&front->ledger, d);

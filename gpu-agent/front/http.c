@@ -22,6 +22,7 @@
 #include "gpu-agent/front/page.h"
 #include "gpu-agent/front/peers.h"
 #include "gpu-agent/front/status.h"
+#include "gpu-agent/front/viewer.h"
 #include "transport/tcp.h"
 
 #define HTTP_CONNECTIONS 64
@@ -48,7 +49,7 @@ struct http {
 struct page {
 	const char *path;
 	const char *type;
-	char *(*text)(const struct front *front);
+	char *(*text)(const struct front *front, const struct viewer *viewer);
 };
 
 static const struct page pages[] = {
@@ -101,14 +102,27 @@ static enum MHD_Result answer(
 	add_headers(response, type);
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
 	result = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return result;
 }
 
-/* In the format that Prometheus asks for. */
-static enum MHD_Result metrics(struct front *front, struct MHD_Connection *connection)
+static enum MHD_Result refuse(
+	struct front *front, struct MHD_Connection *connection, const char *why)
 {
+	front->counters.http_refused++;
+	return answer(
+		connection, MHD_HTTP_UNAUTHORIZED, "text/plain; charset=utf-8", strdup(why));
+}
+
+/* In the format that Prometheus asks for. Who brings no token sees no tenant, unless the
+ * configuration says that everybody may. */
+static enum MHD_Result metrics(
+	struct front *front, struct MHD_Connection *connection, const struct viewer *viewer)
+{
+	const struct viewer everybody = {.all = true};
 	const char *accept = MHD_lookup_connection_value(
 		connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 	bool open = accept && strstr(accept, "application/openmetrics-text");
@@ -116,7 +130,39 @@ static enum MHD_Result metrics(struct front *front, struct MHD_Connection *conne
 	return answer(connection, MHD_HTTP_OK,
 		open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
 		     : "text/plain; version=0.0.4; charset=utf-8",
-		metrics_text(front, open));
+		metrics_text(
+			front, open, front->config->http_tenant_metrics ? &everybody : viewer));
+}
+
+/* The pages that show tenants. */
+static enum MHD_Result respond_to(
+	struct front *front, struct MHD_Connection *connection, const char *url)
+{
+	struct viewer viewer;
+
+	if (!viewer_of(front,
+		    MHD_lookup_connection_value(
+			    connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION),
+		    &viewer))
+		return refuse(front, connection,
+			"the token is nobody's here: it must be one of the agent's "
+			"http.token_file, or a tenant's\n");
+	if (!strcmp(url, "/metrics"))
+		return metrics(front, connection, &viewer);
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+		if (strcmp(url, pages[i].path))
+			continue;
+		if (!viewer.all && !viewer.named)
+			return refuse(front, connection,
+				"this agent has several tenants, and shows each its own: "
+				"bring a token (Authorization: Bearer TOKEN), one of the "
+				"agent's http.token_file or a tenant's\n");
+		return answer(
+			connection, MHD_HTTP_OK, pages[i].type, pages[i].text(front, &viewer));
+	}
+	return answer(connection, MHD_HTTP_NOT_FOUND, "text/plain; charset=utf-8",
+		strdup("no such page; there are / /healthz /readyz /metrics /v1/agent /v1/gpus "
+		       "/v1/sessions\n"));
 }
 
 static enum MHD_Result respond(struct front *front, struct MHD_Connection *connection,
@@ -140,17 +186,9 @@ static enum MHD_Result respond(struct front *front, struct MHD_Connection *conne
 		return answer(connection, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
 			plain, text);
 	}
-	if (!strcmp(url, "/metrics"))
-		return metrics(front, connection);
 	if (page_find(url, &file))
 		return answer_file(connection, &file);
-	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
-		if (!strcmp(url, pages[i].path))
-			return answer(
-				connection, MHD_HTTP_OK, pages[i].type, pages[i].text(front));
-	return answer(connection, MHD_HTTP_NOT_FOUND, plain,
-		strdup("no such page; there are / /healthz /readyz /metrics /v1/agent /v1/gpus "
-		       "/v1/sessions\n"));
+	return respond_to(front, connection, url);
 }
 
 /* libmicrohttpd asks once for the headers, then for each piece of a body, then to answer. */

@@ -19,6 +19,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 #define METRICS_PODS 256 /* whose figures are told */
@@ -189,7 +190,7 @@ static void print_traffic(FILE *out, const struct session_stats *t)
 }
 
 /* As many as there are tokens, and signed names that have sessions. */
-static void print_tenants(FILE *out, const struct front *front)
+static void print_tenants(FILE *out, const struct front *front, const struct viewer *viewer)
 {
 	static const struct {
 		const char *name, *type, *help, *label;
@@ -213,14 +214,17 @@ static void print_tenants(FILE *out, const struct front *front)
 
 	head(out, "vcuda_agent_tenant_sessions", "gauge", "Sessions of tenants.");
 	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
-		fprintf(out, "vcuda_agent_tenant_sessions{tenant=\"%s\"} %u\n", tenant->name,
-			tenant->sessions);
+		if (viewer_sees(viewer, tenant))
+			fprintf(out, "vcuda_agent_tenant_sessions{tenant=\"%s\"} %u\n",
+				tenant->name, tenant->sessions);
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		if (rows[r].type)
 			head(out, rows[r].name, rows[r].type, rows[r].help);
 		for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++) {
 			uint64_t value;
 
+			if (!viewer_sees(viewer, tenant))
+				continue;
 			memcpy(&value, (const char *)&tenant->totals + rows[r].at,
 				sizeof(value));
 			fprintf(out, "%s{tenant=\"%s\"%s} %" PRIu64 "\n", rows[r].name,
@@ -257,7 +261,7 @@ static void print_memory(FILE *out, const struct front *front)
 		for (uint32_t i = 0; i < front->ledger.device_count; i++) {
 			const struct ledger_device *d = &front->ledger.devices[i];
 			const uint64_t values[] = {d->total, d->reserve, d->foreign,
-				d->contexts, d->leased, status_used(front, i)};
+				d->contexts, d->leased, status_used(front, i, NULL)};
 
 			fprintf(out, "%s{", name);
 			print_gpu_labels(out, front, i);
@@ -356,13 +360,15 @@ static struct pod_figures *figures_of(
 	return &pods[(*count)++];
 }
 
-static size_t add_up(const struct front *front, struct pod_figures *pods)
+static size_t add_up(
+	const struct front *front, const struct viewer *viewer, struct pod_figures *pods)
 {
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
 		const struct session *s = &front->sessions[i];
-		struct pod_figures *f = s->state ? figures_of(pods, &count, s) : NULL;
+		struct pod_figures *f =
+			viewer_sees_session(viewer, s) ? figures_of(pods, &count, s) : NULL;
 
 		if (!f)
 			continue;
@@ -399,10 +405,10 @@ static void print_pod_memory(FILE *out, const struct front *front, const char *n
 	}
 }
 
-static void print_pods(FILE *out, const struct front *front)
+static void print_pods(FILE *out, const struct front *front, const struct viewer *viewer)
 {
 	static struct pod_figures pods[METRICS_PODS];
-	size_t count = add_up(front, pods);
+	size_t count = add_up(front, viewer, pods);
 
 	if (!count)
 		return;
@@ -466,7 +472,7 @@ static void print_process(FILE *out, const struct front *front)
 		(uint64_t)front->started);
 }
 
-char *metrics_text(struct front *front, bool openmetrics)
+char *metrics_text(struct front *front, bool openmetrics, const struct viewer *viewer)
 {
 	static const char *const drivers[] = {[DRIVER_NVIDIA] = "nvidia",
 		[DRIVER_SOFTWARE] = "software",
@@ -502,16 +508,19 @@ char *metrics_text(struct front *front, bool openmetrics)
 		front->counters.adopted);
 	one(out, "vcuda_agent_insecure", "gauge", "1: everybody is served, without a token.",
 		front->config->insecure);
+	one(out, "vcuda_agent_http_refused_total", "counter",
+		"Requests to the control port without a token that is good.",
+		front->counters.http_refused);
 	print_sessions(out, front);
 	print_tls(out);
 	print_workers(out, front);
 	print_traffic(out, &front->counters.totals);
-	latencies_print(out, &front->counters.latencies, openmetrics);
+	latencies_print(out, &front->counters.latencies, openmetrics && viewer->all);
 	print_memory(out, front);
 	print_meters(out, front);
-	print_pods(out, front);
-	print_tenants(out, front);
-	timeshare_metrics(out, front);
+	print_pods(out, front, viewer);
+	print_tenants(out, front, viewer);
+	timeshare_metrics(out, front, viewer);
 	print_process(out, front);
 	if (fclose(out)) {
 		free(text);

@@ -13,6 +13,7 @@
 #include "gpu-agent/front/session.h"
 
 struct front;
+struct viewer;
 
 /* Of times; the bounds are metrics.c's. */
 #define HISTOGRAM_BOUNDS 9
@@ -33,13 +34,15 @@ struct counters {
 	uint64_t lease_refused;
 	uint64_t renewed, expired;   /* sessions whose client proved itself anew, or did not */
 	uint64_t adopted;	     /* sessions that the front before had */
+	uint64_t http_refused;	     /* requests without a token that is good */
 	struct session_stats totals; /* of all sessions ever; `used` is not kept */
 };
 
 void metrics_wait(struct front *front, const char *session, uint64_t ns);
 void metrics_duration(struct front *front, uint64_t ns);
 /* Text of a page, to be freed by the caller; NULL without memory. OPENMETRICS: in that format,
- * with exemplars. */
-char *metrics_text(struct front *front, bool openmetrics);
+ * with exemplars. Series of a tenant, and exemplars, which name sessions, are those that the
+ * viewer sees. */
+char *metrics_text(struct front *front, bool openmetrics, const struct viewer *viewer);
 
 #endif

@@ -14,6 +14,7 @@
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
 void status_uuid_text(char *out, size_t n, const uint8_t uuid[16])
@@ -48,14 +49,26 @@ static void add_bytes(cJSON *object, const char *name, uint64_t bytes)
 	cJSON_AddNumberToObject(object, name, (double)bytes);
 }
 
-uint64_t status_used(const struct front *front, uint32_t device)
+uint64_t status_used(const struct front *front, uint32_t device, const struct tenant *tenant)
 {
 	uint64_t used = 0;
 
 	for (uint32_t i = 0; i < front->config->max_sessions; i++)
-		if (front->sessions[i].state)
+		if (front->sessions[i].state &&
+			(!tenant || front->sessions[i].tenant == tenant))
 			used += front->sessions[i].stats.used[device];
 	return used;
+}
+
+static uint64_t leased_by(
+	const struct front *front, uint32_t device, const struct tenant *tenant)
+{
+	uint64_t leased = 0;
+
+	for (uint32_t i = 0; i < front->config->max_sessions; i++)
+		if (front->sessions[i].state && front->sessions[i].tenant == tenant)
+			leased += front->sessions[i].account.lease[device];
+	return leased;
 }
 
 /* What NVML said; what is not known, or is old, is left out. */
@@ -78,7 +91,34 @@ static void add_meters(cJSON *object, const struct front *front, uint32_t gpu)
 		cJSON_AddNumberToObject(object, "temperature_celsius", meter->celsius);
 }
 
-char *status_gpus(const struct front *front)
+/* Whose memory it is that others have, and what they make the device do, is not said. */
+static void add_memory_of(
+	cJSON *gpu, const struct front *front, uint32_t device, const struct tenant *tenant)
+{
+	uint64_t leased = leased_by(front, device, tenant), limit = tenant->budget.limit;
+	uint64_t left = ledger_free(&front->ledger, device);
+
+	if (limit && left > limit - (leased < limit ? leased : limit))
+		left = limit - (leased < limit ? leased : limit);
+	add_bytes(gpu, "memory_leased_bytes", leased);
+	add_bytes(gpu, "memory_used_bytes", status_used(front, device, tenant));
+	add_bytes(gpu, "memory_free_bytes", left);
+}
+
+static void add_memory(cJSON *gpu, const struct front *front, uint32_t device)
+{
+	const struct ledger_device *d = &front->ledger.devices[device];
+
+	add_bytes(gpu, "memory_reserved_bytes", d->reserve);
+	add_bytes(gpu, "memory_foreign_bytes", d->foreign);
+	add_bytes(gpu, "memory_context_bytes", d->contexts);
+	add_bytes(gpu, "memory_leased_bytes", d->leased);
+	add_bytes(gpu, "memory_used_bytes", status_used(front, device, NULL));
+	add_bytes(gpu, "memory_free_bytes", ledger_free(&front->ledger, device));
+	add_meters(gpu, front, device);
+}
+
+char *status_gpus(const struct front *front, const struct viewer *viewer)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *list = cJSON_AddArrayToObject(root, "gpus");
@@ -96,13 +136,10 @@ char *status_gpus(const struct front *front)
 		cJSON_AddStringToObject(gpu, "name", d->name);
 		cJSON_AddStringToObject(gpu, "uuid", uuid);
 		add_bytes(gpu, "memory_total_bytes", d->total);
-		add_bytes(gpu, "memory_reserved_bytes", d->reserve);
-		add_bytes(gpu, "memory_foreign_bytes", d->foreign);
-		add_bytes(gpu, "memory_context_bytes", d->contexts);
-		add_bytes(gpu, "memory_leased_bytes", d->leased);
-		add_bytes(gpu, "memory_used_bytes", status_used(front, i));
-		add_bytes(gpu, "memory_free_bytes", ledger_free(&front->ledger, i));
-		add_meters(gpu, front, i);
+		if (viewer->all)
+			add_memory(gpu, front, i);
+		else
+			add_memory_of(gpu, front, i, viewer->tenant);
 		cJSON_AddItemToArray(list, gpu);
 	}
 	return print_json(root);
@@ -114,12 +151,14 @@ static int64_t seconds_until(uint64_t at)
 	return ((int64_t)at - (int64_t)wait_now()) / (int64_t)(1000 * FRONT_MS);
 }
 
-static cJSON *session_json(const struct front *front, const struct session *s)
+static cJSON *session_json(
+	const struct front *front, const struct session *s, const struct viewer *viewer)
 {
 	cJSON *object = cJSON_CreateObject();
 	cJSON *memory;
 
-	cJSON_AddNumberToObject(object, "session", (double)s->number);
+	if (viewer->all) /* it counts everybody's */
+		cJSON_AddNumberToObject(object, "session", (double)s->number);
 	cJSON_AddStringToObject(object, "id", s->subject.session);
 	cJSON_AddStringToObject(object, "state", session_state_name(s->state));
 	cJSON_AddStringToObject(object, "tenant", s->tenant->name);
@@ -164,14 +203,15 @@ static cJSON *session_json(const struct front *front, const struct session *s)
 	return object;
 }
 
-char *status_sessions(const struct front *front)
+char *status_sessions(const struct front *front, const struct viewer *viewer)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *list = cJSON_AddArrayToObject(root, "sessions");
 
 	for (uint32_t i = 0; i < front->config->max_sessions; i++)
-		if (front->sessions[i].state)
-			cJSON_AddItemToArray(list, session_json(front, &front->sessions[i]));
+		if (viewer_sees_session(viewer, &front->sessions[i]))
+			cJSON_AddItemToArray(
+				list, session_json(front, &front->sessions[i], viewer));
 	return print_json(root);
 }
 

@@ -121,6 +121,7 @@ void tenants_replace(struct front *front, const struct agent_tokens *tokens)
 int tenants_open(struct front *front, struct error *error)
 {
 	front->tenants = calloc(1, sizeof(*front->tenants));
+	front->http_tokens = front->config->http_tokens;
 	if (!front->tenants)
 		return error_set(error, ENOMEM, "a table of tenants");
 	tenants_replace(front, &front->config->tokens);
@@ -133,18 +134,29 @@ void tenants_close(struct front *front)
 	front->tenants = NULL;
 }
 
+static struct tenant *owner_of(struct tenants *tenants, const char token[AGENT_TOKEN_MAX + 1])
+{
+	int i = token_find(&tenants->tokens, token);
+
+	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
+}
+
+const struct tenant *tenants_of_token(
+	const struct front *front, const char token[AGENT_TOKEN_MAX + 1])
+{
+	return owner_of(front->tenants, token);
+}
+
 struct tenant *tenants_find(struct front *front, const struct transport *transport,
 	const char token[AGENT_TOKEN_MAX + 1])
 {
 	struct tenants *tenants = front->tenants;
-	int i;
 
 	/* A transport that certificates mean nothing to has brought none. */
 	if (front->config->insecure ||
 		(asks_no_token(front, &tenants->tokens) && transport->secure))
 		return find_name(tenants, anybody.name);
-	i = token_find(&tenants->tokens, token);
-	return i < 0 ? NULL : find_name(tenants, tenants->tokens.list[i].name);
+	return owner_of(tenants, token);
 }
 
 struct tenant *tenants_named(struct front *front, const char *name)
@@ -200,6 +212,12 @@ static bool are_others(const struct front *front)
 	for (unsigned i = 0; i < TENANTS; i++)
 		n += front->tenants->list[i].known;
 	return n > 1 || front->config->service_account.keys[0];
+}
+
+/* A client's certificate may name anybody. */
+bool tenants_several(const struct front *front)
+{
+	return are_others(front) || front->config->tls.ca[0];
 }
 
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192])

@@ -52,6 +52,12 @@ const struct tenant *tenants_at(const struct front *front, uint32_t index);
 bool tenants_known(const struct front *front, const char *name);
 bool tenants_have_tokens(const struct front *front);
 
+/* Whether there may be more than one: by what is configured, whoever is there now. */
+bool tenants_several(const struct front *front);
+/* Whose the token of the token file is; NULL: nobody's. */
+const struct tenant *tenants_of_token(
+	const struct front *front, const char token[AGENT_TOKEN_MAX + 1]);
+
 /* Whether one more session would be served; 0, or a CUresult with text. */
 uint32_t tenants_may(const struct front *front, const struct tenant *tenant, char text[192]);
 

@@ -9,6 +9,7 @@
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/tenants.h"
+#include "gpu-agent/front/viewer.h"
 
 #define CORES_MAX 256	  /* that a software GPU computes with: a second cannot have more */
 #define LEAST_NS 1000000u /* given at once, to each of many sessions */
@@ -288,14 +289,14 @@ uint64_t timeshare_tick(struct front *front, uint64_t now)
 	return next;
 }
 
-void timeshare_metrics(FILE *out, const struct front *front)
+void timeshare_metrics(FILE *out, const struct front *front, const struct viewer *viewer)
 {
 	const struct tenant *tenant;
 
 	fprintf(out, "# HELP vcuda_agent_tenant_gpu_seconds_total GPU time of tenants with a "
 		     "share.\n# TYPE vcuda_agent_tenant_gpu_seconds_total counter\n");
 	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
-		if (tenant->timeshare.share)
+		if (tenant->timeshare.share && viewer_sees(viewer, tenant))
 			fprintf(out,
 				"vcuda_agent_tenant_gpu_seconds_total{tenant=\"%s\"} %.6f\n",
 				tenant->name, (double)tenant->timeshare.used / 1e9);
@@ -303,7 +304,7 @@ void timeshare_metrics(FILE *out, const struct front *front)
 		     "waited for more of it.\n"
 		     "# TYPE vcuda_agent_tenant_gpu_wait_seconds_total counter\n");
 	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
-		if (tenant->timeshare.share)
+		if (tenant->timeshare.share && viewer_sees(viewer, tenant))
 			fprintf(out,
 				"vcuda_agent_tenant_gpu_wait_seconds_total{tenant=\"%s\"} "
 				"%.6f\n",
@@ -311,7 +312,7 @@ void timeshare_metrics(FILE *out, const struct front *front)
 	fprintf(out, "# HELP vcuda_agent_tenant_gpu_share_ratio What part of each GPU's time "
 		     "they may have.\n# TYPE vcuda_agent_tenant_gpu_share_ratio gauge\n");
 	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
-		if (tenant->timeshare.share)
+		if (tenant->timeshare.share && viewer_sees(viewer, tenant))
 			fprintf(out, "vcuda_agent_tenant_gpu_share_ratio{tenant=\"%s\"} %.3f\n",
 				tenant->name,
 				(double)tenant->timeshare.share / AGENT_SHARE_WHOLE);

@@ -30,6 +30,7 @@
 struct front;
 struct pool_worker;
 struct session;
+struct viewer;
 
 struct timeshare_bucket {
 	int64_t tokens;
@@ -72,6 +73,7 @@ void timeshare_end(struct front *front, struct session *session);
 void timeshare_told(struct front *front, struct pool_worker *worker, const struct handoff *h);
 /* Lets go on who waited; when to look again. */
 uint64_t timeshare_tick(struct front *front, uint64_t now);
-void timeshare_metrics(FILE *out, const struct front *front);
+/* Of the tenants that the viewer sees. */
+void timeshare_metrics(FILE *out, const struct front *front, const struct viewer *viewer);
 
 #endif

@@ -204,6 +204,8 @@ static const struct setting settings[] = {
 	{"ports.recv", PORT(LISTEN_RECV)},
 	{"ports.control", PORT(LISTEN_CONTROL)},
 	{"http.address", TEXT, AT(http_address), 0, 256, NULL, "an address to listen on"},
+	{"http.token_file", SPECIAL, 0, 0, 0, NULL, "a path"},
+	{"http.tenant_metrics", FLAG, AT(http_tenant_metrics), 0, 0, NULL, "true or false"},
 	{"driver", SPECIAL, 0, 0, 0, set_driver, "nvidia, software or an absolute path"},
 	{"libraries.path", PATHS, AT(library_path), 0, AGENT_PATH, NULL,
 		"a list of absolute folders"},
@@ -352,8 +354,10 @@ int settings_set(
 		return limit_settings_set(config, key, value, error);
 	if (!s)
 		return error_set(error, 0, "unknown key '%s'", key);
-	if (!strcmp(key, "token_file") && config->asking)
+	if (config->asking && (!strcmp(key, "token_file") || !strcmp(key, "http.token_file")))
 		return 0;
+	if (!strcmp(key, "http.token_file"))
+		return token_read_http(&config->http_tokens, value, error);
 	if (!strcmp(key, "token_file"))
 		return token_read(&config->tokens, value, error);
 	ret = s->type == SPECIAL ? s->set(config, value) : set_plain(config, s, value);

@@ -184,6 +184,7 @@ static pid_t spawn_public(const char *role, const struct agent_config *config, i
 	pid_t pid;
 
 	memset(&public.tokens, 0, sizeof(public.tokens));
+	memset(&public.http_tokens, 0, sizeof(public.http_tokens));
 	memset(public.limits, 0, sizeof(public.limits));
 	public.limit_count = 0;
 	cleanup_close int memory = settings_to_fd(&public, error);

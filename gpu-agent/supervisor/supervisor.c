@@ -72,8 +72,8 @@ struct supervisor {
 	struct child *children; /* workers; pid 0 = free */
 	size_t room;
 	struct kept_table kept;
-	struct stat tokens; /* the token file when it was read */
-	uint64_t tokens_at; /* when to look at it; UINT64_MAX: there is none */
+	struct stat tokens, http_tokens; /* the token files when they were read */
+	uint64_t tokens_at;		 /* when to look at them; UINT64_MAX: there is none */
 	bool draining;
 	uint64_t end_at; /* when draining: kill everything */
 	int status;	 /* exit status; -1: go on */
@@ -381,14 +381,14 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* A bad file is said once, and the tokens stay as they are. */
-static void read_tokens(struct supervisor *s)
+static void read_tokens(struct supervisor *s, struct agent_tokens *tokens)
 {
-	struct agent_tokens *tokens = &s->config->tokens;
 	char path[AGENT_PATH];
 	struct error error;
 
 	memcpy(path, tokens->file, sizeof(path));
-	if (token_read(tokens, path, &error)) {
+	if (tokens == &s->config->http_tokens ? token_read_http(tokens, path, &error)
+					      : token_read(tokens, path, &error)) {
 		log_error("tokens.bad", "text=\"%s; the tokens of before stay good\"",
 			error.text);
 		return;
@@ -401,28 +401,37 @@ static void read_tokens(struct supervisor *s)
 		tell(s, &(struct control){.what = CONTROL_TOKENS}, fd);
 }
 
+/* Reads the file where it is another than SEEN, or where `anyway`. */
+static void look_at_file(
+	struct supervisor *s, struct agent_tokens *tokens, struct stat *seen, bool anyway)
+{
+	struct stat st = *seen;
+	bool there = tokens->file[0] && !stat(tokens->file, &st);
+
+	if (!tokens->file[0] || (!anyway && (!there || same_file(&st, seen))))
+		return;
+	*seen = st;
+	read_tokens(s, tokens);
+}
+
 /* Kubernetes writes a mounted secret anew, and nobody there sends a signal. */
 static void look_at_tokens(struct supervisor *s, uint64_t now)
 {
-	struct stat st;
-
 	if (s->tokens_at > now)
 		return;
 	s->tokens_at = now + TOKENS_LOOK_NS;
-	if (stat(s->config->tokens.file, &st) || same_file(&st, &s->tokens))
-		return;
-	s->tokens = st;
-	read_tokens(s);
+	look_at_file(s, &s->config->tokens, &s->tokens, false);
+	look_at_file(s, &s->config->http_tokens, &s->http_tokens, false);
 }
 
 static void hang_up(struct supervisor *s)
 {
-	if (!s->config->tokens.file[0]) {
+	if (!s->config->tokens.file[0] && !s->config->http_tokens.file[0]) {
 		drain(s);
 		return;
 	}
-	stat(s->config->tokens.file, &s->tokens);
-	read_tokens(s);
+	look_at_file(s, &s->config->tokens, &s->tokens, true);
+	look_at_file(s, &s->config->http_tokens, &s->http_tokens, true);
 }
 
 static void handle_signals(struct supervisor *s)
@@ -543,6 +552,8 @@ int supervisor_main(struct agent_config *config)
 	compiled_open(config);
 	s.tokens_at = UINT64_MAX;
 	if (config->tokens.file[0] && !stat(config->tokens.file, &s.tokens))
+		s.tokens_at = 0;
+	if (config->http_tokens.file[0] && !stat(config->http_tokens.file, &s.http_tokens))
 		s.tokens_at = 0;
 	s.room = config->max_sessions + config->warm_workers + CHILDREN_SLACK;
 	cleanup_free struct child *children = calloc(s.room, sizeof(*children));

@@ -110,8 +110,8 @@ static int read_line(struct agent_tokens *tokens, char *line, struct error *erro
 	return ret ? ret : token_add(tokens, field[0], &tenant, error);
 }
 
-static int read_lines(
-	struct agent_tokens *tokens, char *text, const char *path, struct error *error)
+static int read_lines(struct agent_tokens *tokens, char *text, const char *key,
+	const char *path, struct error *error)
 {
 	char *line, *rest = text;
 	int number = 0, ret;
@@ -120,41 +120,66 @@ static int read_lines(
 		number++;
 		ret = read_line(tokens, line, error);
 		if (ret)
-			return error_wrap(error, ret, "token_file: %s:%d", path, number);
+			return error_wrap(error, ret, "%s: %s:%d", key, path, number);
 	}
 	if (!tokens->count)
-		return error_set(error, 0, "token_file: %s: there is no token in it", path);
+		return error_set(error, 0, "%s: %s: there is no token in it", key, path);
 	return 0;
 }
 
-int token_read(struct agent_tokens *tokens, const char *path, struct error *error)
+/* The file of KEY in fresh. */
+static int read_file(
+	struct agent_tokens *fresh, const char *key, const char *path, struct error *error)
 {
-	static struct agent_tokens fresh;
 	static char text[FILE_MAX + 1];
 	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t got = 0;
 	ssize_t n = 1;
 	int ret;
 
-	if (strlen(path) >= sizeof(fresh.file))
-		return error_set(error, ENAMETOOLONG, "token_file: %.100s", path);
+	memset(fresh, 0, sizeof(*fresh));
+	if (strlen(path) >= sizeof(fresh->file))
+		return error_set(error, ENAMETOOLONG, "%s: %.100s", key, path);
 	if (fd < 0)
-		return error_set(error, errno, "token_file: %s", path);
+		return error_set(error, errno, "%s: %s", key, path);
 	while (n > 0 && got < FILE_MAX) {
 		n = read(fd, text + got, FILE_MAX - got);
 		if (n < 0)
-			return error_set(error, errno, "token_file: %s", path);
+			return error_set(error, errno, "%s: %s", key, path);
 		got += (size_t)n;
 	}
 	text[got] = 0;
-	memset(&fresh, 0, sizeof(fresh));
-	strcpy(fresh.file, path);
+	strcpy(fresh->file, path);
 	if (got == FILE_MAX)
 		ret = error_set(
-			error, 0, "token_file: %s: larger than %zu KiB", path, FILE_MAX / 1024);
+			error, 0, "%s: %s: larger than %zu KiB", key, path, FILE_MAX / 1024);
 	else
-		ret = read_lines(&fresh, text, path, error);
+		ret = read_lines(fresh, text, key, path, error);
 	OPENSSL_cleanse(text, sizeof(text));
+	return ret;
+}
+
+int token_read(struct agent_tokens *tokens, const char *path, struct error *error)
+{
+	static struct agent_tokens fresh;
+	int ret = read_file(&fresh, "token_file", path, error);
+
+	if (!ret)
+		*tokens = fresh;
+	return ret;
+}
+
+int token_read_http(struct agent_tokens *tokens, const char *path, struct error *error)
+{
+	static struct agent_tokens fresh;
+	int ret = read_file(&fresh, "http.token_file", path, error);
+
+	for (uint32_t i = 0; !ret && i < fresh.count; i++)
+		if (fresh.list[i].bytes || fresh.list[i].sessions)
+			ret = error_set(error, 0,
+				"http.token_file: %s: '%s' has limits, as a tenant has; a line "
+				"here is a token, and at most the name of who has it",
+				path, fresh.list[i].name);
 	if (!ret)
 		*tokens = fresh;
 	return ret;

@@ -23,6 +23,10 @@
  * *error naming file and line; then nothing has changed. */
 int token_read(struct agent_tokens *tokens, const char *path, struct error *error);
 
+/* The same for http.token_file: who may see every tenant. A line is a token, and behind it at
+ * most the name of who has it. */
+int token_read_http(struct agent_tokens *tokens, const char *path, struct error *error);
+
 /* One token alone, of the tenant "default" without a budget, in the place of those there are.
  * -EINVAL where it is empty or too long. */
 int token_set(struct agent_tokens *tokens, const char *token);

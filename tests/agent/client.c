@@ -338,6 +338,17 @@ int http_get(struct agent *agent, const char *path, const char **body)
 	return http_raw(agent, request, (size_t)n, body);
 }
 
+int http_get_as(struct agent *agent, const char *path, const char *token, const char **body)
+{
+	char request[768];
+	int n = snprintf(request, sizeof(request),
+		"GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		"Authorization: Bearer %s\r\n\r\n",
+		path, token);
+
+	return http_raw(agent, request, (size_t)n, body);
+}
+
 uint64_t http_metric(struct agent *agent, const char *name)
 {
 	const char *body, *at;

@@ -74,6 +74,8 @@ bool client_is_closed(int fd);
 
 /* GET of a path: the status, body in a buffer that the next call uses again. */
 int http_get(struct agent *agent, const char *path, const char **body);
+/* The same with a token. */
+int http_get_as(struct agent *agent, const char *path, const char *token, const char **body);
 /* `request` as it is. 0: closed without an answer. */
 int http_raw(struct agent *agent, const char *request, size_t n, const char **body);
 /* The value behind "NAME " at a line's start on /metrics. */

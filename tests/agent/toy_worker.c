@@ -41,7 +41,8 @@ static void get_ready(const struct agent_config *config)
 
 	/* What it must never see: not even who has a token. */
 	for (size_t i = 0; i < sizeof(config->tokens); i++)
-		if (((const char *)&config->tokens)[i])
+		if (((const char *)&config->tokens)[i] ||
+			((const char *)&config->http_tokens)[i])
 			abort();
 	if (!strcmp(config->driver_path, "/toy/crash"))
 		abort();

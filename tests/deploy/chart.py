@@ -425,6 +425,28 @@ def check_tokens(checks, folder):
     checks.check("the agent takes them", done.returncode and done.stderr)
 
 
+def check_http(checks):
+    """With several tenants Prometheus brings the token that the agents ask for; with one nobody does."""
+    api = ["--api-versions", "monitoring.coreos.com/v1/PodMonitor"]
+    for values, wanted in ((["auth.enabled=true"], True), (["auth.enabled=true", "auth.existing=true"], False), ([], False),
+                           (["tls.enabled=true", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=k"], True)):
+        done = template([*values, "injector.enabled=false", "metrics.podMonitor.enabled=true"], [], *api)
+        by_kind = {}
+        for thing in yaml.safe_load_all(done.stdout):
+            if thing:
+                by_kind.setdefault(thing["kind"], []).append(thing)
+        monitor = by_kind["PodMonitor"][0]["spec"]["podMetricsEndpoints"][0].get("authorization")
+        secrets = [s for s in by_kind.get("Secret", []) if s["metadata"]["name"].endswith("-http")]
+        config = yaml.safe_load(next(c["data"]["agent.yaml"] for c in by_kind["ConfigMap"]
+                                     if c["metadata"]["name"] == "vcuda-agent"))
+        pod = by_kind["DaemonSet"][0]["spec"]["template"]["spec"]
+        mounted = [v["secret"]["secretName"] for v in pod["volumes"] if v["name"] == "http"]
+        names = [s["metadata"]["name"] for s in secrets]
+        checks.check(f"HTTP's token with {values}", (
+            bool(secrets), config.get("http.token_file"), mounted, monitor and monitor["credentials"]["name"]) != (
+            wanted, "/etc/vcuda/http/token" if wanted else None, names, names[0] if wanted else None) and [config, monitor, mounted])
+
+
 def check_names(checks):
     """Names that other parts of the project own."""
     source = "".join(file.read_text() for file in [*sorted((ROOT / "gpu-agent/front").glob("*.c")),
@@ -530,6 +552,7 @@ def main():
         check_matrix(checks, pathlib.Path(folder))
     with tempfile.TemporaryDirectory(prefix="vcuda-chart-") as folder:
         check_tokens(checks, pathlib.Path(folder))
+    check_http(checks)
     check_refusals(checks)
     check_schema(checks)
     check_config_keys(checks)

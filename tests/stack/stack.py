@@ -30,6 +30,7 @@ OUT_OF_MEMORY, NO_DEVICE, ILLEGAL_ADDRESS, TIMEOUT, ASSERT, NOT_READY = 2, 100, 
 NOT_PERMITTED, LOST = 800, 911
 
 now = time.monotonic  # CLOCK_MONOTONIC, as app.cu prints it
+HTTP_TOKEN = "http-token-of-a-test"
 
 
 class Skip(Exception):
@@ -168,6 +169,14 @@ def environment(more=None):
     return env
 
 
+def operator(folder):
+    """Flags of an agent that may have several tenants: HTTP_TOKEN sees them all."""
+    file = os.path.join(folder, "http-token")
+    with open(file, "w") as out:
+        out.write(HTTP_TOKEN + "\n")
+    return "--set", f"http.token_file={file}"
+
+
 class Agent(Logged):
     """gpu-agent on free ports of 127.0.0.1; without a token unless a flag names one."""
 
@@ -180,6 +189,11 @@ class Agent(Logged):
             os.remove(self.ready_file)  # of one that was killed in the same folder
         if not any("token" in flag for flag in flags):
             flags = ("--insecure", *flags)
+        words = command or flags
+        self.http_token = ""
+        if any(word in flag for flag in words for word in ("http-token", "service_account", "client_ca", "--token-file")):
+            self.http_token = HTTP_TOKEN
+            flags = (*operator(self.folder), *flags)
         self.launch(command or [os.path.join(BIN, "gpu-agent"), "--driver", driver, "--address",
                                 "127.0.0.1", "--ports", "0,0,0", "--drain", "0", "--cache-dir",
                                 os.path.join(self.folder, "cache"), "--ready-file",
@@ -197,9 +211,12 @@ class Agent(Logged):
             return True
         return False
 
-    def http(self, path):
-        url = f"http://127.0.0.1:{self.ports['control']}{path}"
-        with urllib.request.urlopen(url, timeout=5) as answer:
+    def http(self, path, token=None):
+        """With this token, "" for none; by default one that sees everything."""
+        token = self.http_token if token is None else token
+        request = urllib.request.Request(f"http://127.0.0.1:{self.ports['control']}{path}",
+                                         headers={"Authorization": f"Bearer {token}"} if token else {})
+        with urllib.request.urlopen(request, timeout=5) as answer:
             return answer.read().decode()
 
     def sessions(self):

@@ -4,7 +4,7 @@ import ctypes
 import os
 import signal
 
-from stack import BIN, BUILD, Agent, App, Sidecar, Skip, folder, wait_for
+from stack import BIN, BUILD, Agent, App, Sidecar, Skip, folder, operator, wait_for
 
 DRIVER = os.path.join(BUILD, "stack", "libcaching-driver.so")
 
@@ -29,7 +29,7 @@ class Caching:
         self.agent = Agent(path, env={"VCUDA_SOFTGPU_REPORT": self.report}, command=[
             os.path.join(BIN, "gpu-agent"), "--driver", DRIVER, "--address", "127.0.0.1",
             "--ports", "0,0,0", "--drain", "0", "--cache-dir", self.cache, "--ready-file", ready,
-            "--token-file", tokens, "--warm", "1",
+            "--token-file", tokens, "--warm", "1", *operator(self.agent_path),
             *flags])
         self.agent.ready_file = ready
         wait_for(lambda: self.agent.read_ports() and self.agent.is_ready, 20, "the agent is ready")

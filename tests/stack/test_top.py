@@ -82,3 +82,40 @@ def test_once_prints_plain_text():
     one_line([VCUDA, "top", "--agent", "127.0.0.1:1"], "127.0.0.1:1", "refused", status=1)
     one_line([VCUDA, "top", "-x"], "-x", status=2)
     one_line([VCUDA, "top", "--every", "0"], "--every", status=2)
+
+
+def test_a_tenants_token_shows_its_sessions_and_an_operators_all():
+    """`vcuda top` and `vcuda smi --agent`, where the agent has two tenants."""
+    with whole.folder() as path:
+        def put(name, text):
+            with open(os.path.join(path, name), "w") as file:
+                file.write(text)
+            return os.path.join(path, name)
+
+        agent = whole.Agent(path, "--token-file", put("tokens", "token-a a\ntoken-b b\n"))
+        address = f"127.0.0.1:{agent.ports['control']}"
+        files = {"a": put("a", "token-a"), "b": put("b", "token-b\n"), "all": put("all", agent.http_token + " operator\n")}
+        apps = []
+        for name, held in (("a", HELD[0]), ("b", HELD[1])):
+            side = whole.Sidecar(os.path.join(path, "s" + name), agent, "--token-file", files[name])
+            apps.append(whole.App("hold", held, socket=side.socket))
+            apps[-1].line("^holding", 20)
+        for name, seen in (("a", ["16M"]), ("b", ["64M"]), ("all", ["16M", "64M"])):
+            for words, env in ((("--token-file", files[name]), {}), ((), {"VCUDA_TOKEN_FILE": files[name]})):
+                for verb in (["top", "--once"], ["smi"]):
+                    got = subprocess.run([VCUDA, *verb, "--agent", address, *words], capture_output=True, text=True,
+                                         timeout=20, env=environment(env))
+                    assert got.returncode == 0 and not got.stderr, got.stderr
+                    pids = [app.pid for app, here in zip(apps, ("16M", "64M")) if here in seen]
+                    assert verb[0] == "top" or [app.pid for app in apps if f" {app.pid} " in got.stdout] == pids, got.stdout
+                    assert verb[0] == "smi" or sorted(memory(got.stdout.splitlines())) == seen, got.stdout
+        wrong = put("wrong", "token-c")
+        for verb in (["top", "--once"], ["smi"]):
+            one_line([VCUDA, *verb, "--agent", address], "/v1/", "has several tenants", status=1)
+            one_line([VCUDA, *verb, "--agent", address, "--token-file", wrong], "nobody's", status=1)
+            one_line([VCUDA, *verb, "--agent", address, "--token-file", "/no/such"], "/no/such", status=1)
+            one_line([VCUDA, *verb, "--agent", address, "--token-file", put("none", " \n")], "no token", status=1)
+        for app in apps:
+            app.close_stdin()
+            app.right()
+        agent.stop()

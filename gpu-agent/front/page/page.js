@@ -9,6 +9,8 @@ let sessions = [];
 let order = { key: "started", down: false };
 let answered = 0;
 let timer = 0;
+// Kept for this tab alone: an agent with several tenants shows each its own.
+let token = sessionStorage.getItem("token") || "";
 
 function make(tag, name, text) {
 	const element = document.createElement(tag);
@@ -84,9 +86,9 @@ function showGpu(gpu) {
 	const parts = [
 		["used", "used", gpu.memory_used_bytes],
 		["leased", "leased", Math.max(0, gpu.memory_leased_bytes - gpu.memory_used_bytes)],
-		["context", "contexts", gpu.memory_context_bytes],
-		["foreign", "others", gpu.memory_foreign_bytes],
-		["reserved", "reserved", gpu.memory_reserved_bytes],
+		["context", "contexts", gpu.memory_context_bytes || 0],
+		["foreign", "others", gpu.memory_foreign_bytes || 0],
+		["reserved", "reserved", gpu.memory_reserved_bytes || 0],
 	];
 	const card = make("article", "gpu");
 	const bar = make("div", "memory");
@@ -118,7 +120,7 @@ function showGpu(gpu) {
 function compare(a, b) {
 	const column = columns.find((c) => c.key === order.key);
 	const [x, y] = column.sort ? [column.sort(a), column.sort(b)] : [a[column.key], b[column.key]];
-	const first = x < y ? -1 : x > y ? 1 : a.session - b.session;
+	const first = x < y ? -1 : x > y ? 1 : (a.session || 0) - (b.session || 0);
 	return order.down ? -first : first;
 }
 
@@ -168,10 +170,21 @@ function takeSessions(list) {
 }
 
 async function ask(path) {
-	const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+	const headers = token ? { Authorization: `Bearer ${token}` } : {};
+	const answer = await fetch(path, { cache: "no-store", headers, signal: AbortSignal.timeout(PATIENCE_MS) });
+	if (answer.status === 401)
+		throw Object.assign(new Error(await answer.text()), { refused: true });
 	if (!answer.ok)
 		throw new Error(`${path}: ${answer.status}`);
 	return answer.json();
+}
+
+function showRefusal(text) {
+	at("state").textContent = "A token is needed";
+	at("state").className = "state bad";
+	at("why").textContent = text;
+	at("who").hidden = false;
+	at("token").focus();
 }
 
 async function update() {
@@ -182,8 +195,14 @@ async function update() {
 		at("gpus").replaceChildren(...gpus.gpus.map(showGpu));
 		takeSessions(list.sessions);
 		showSessions();
+		at("who").hidden = true;
 		document.title = `${agent.ready ? "" : "! "}vcuda agent: ${list.sessions.length} sessions`;
 	} catch (error) {
+		if (error.refused) { // until another token is given
+			showRefusal(error.message);
+			timer = 0;
+			return;
+		}
 		at("state").textContent = "The agent does not answer";
 		at("state").className = "state bad";
 	}
@@ -220,8 +239,15 @@ function begin() {
 		sortBy(key, way === "down");
 	});
 	at("filter").addEventListener("input", showSessions);
+	at("who").addEventListener("submit", (event) => {
+		event.preventDefault();
+		token = at("token").value.trim();
+		sessionStorage.setItem("token", token);
+		at("token").value = "";
+		update();
+	});
 	document.addEventListener("visibilitychange", () => {
-		if (!document.hidden && !timer)
+		if (!document.hidden && !timer && at("who").hidden)
 			update();
 	});
 	update();

@@ -23,6 +23,9 @@ service_account:
   audience: {{ .Values.auth.serviceAccount.audience | quote }}
   tenant: {{ .Values.auth.serviceAccount.tenant }}
 {{- end }}
+{{- if include "vcuda.http.secret" . }}
+http.token_file: /etc/vcuda/http/token
+{{- end }}
 {{- if .Values.tls.enabled }}
 tls:
   cert: /etc/vcuda/tls/tls.crt
@@ -182,6 +185,9 @@ spec:
         {{- if .Values.auth.enabled }}
         - {name: token, mountPath: /etc/vcuda/token, readOnly: true}
         {{- end }}
+        {{- if include "vcuda.http.secret" . }}
+        - {name: http, mountPath: /etc/vcuda/http, readOnly: true}
+        {{- end }}
         {{- if .Values.auth.serviceAccount.enabled }}
         - {name: keys, mountPath: /etc/vcuda/keys, readOnly: true}
         {{- end }}
@@ -204,6 +210,12 @@ spec:
     - name: token
       secret:
         secretName: {{ .Values.auth.secretName }}{{ if not .Values.auth.existing }}-tenants{{ end }}
+        defaultMode: 0440
+    {{- end }}
+    {{- with include "vcuda.http.secret" . }}
+    - name: http
+      secret:
+        secretName: {{ . }}
         defaultMode: 0440
     {{- end }}
     {{- if .Values.auth.serviceAccount.enabled }}

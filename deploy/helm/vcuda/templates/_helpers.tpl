@@ -189,6 +189,21 @@ host, pod or auto, which is left where native sidecars are not: there each pod i
 {{ end -}}
 {{- end -}}
 
+{{/* Of whom sees every tenant's sessions over HTTP, where there can be several: the name of the secret, else nothing. */}}
+{{- define "vcuda.http.secret" -}}
+{{- if and .Values.agent.enabled (or .Values.auth.serviceAccount.enabled (and .Values.auth.enabled (not .Values.auth.existing))) -}}
+{{- printf "%s-http" (include "vcuda.agent" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Its token: as it was, or a new one. */}}
+{{- define "vcuda.http.token" -}}
+{{- $old := lookup "v1" "Secret" .Release.Namespace (include "vcuda.http.secret" .) -}}
+{{- $kept := "" -}}
+{{- if $old }}{{ $kept = get ($old.data | default dict) "token" | b64dec }}{{ end -}}
+{{- $kept | default (randAlphaNum 40) -}}
+{{- end -}}
+
 {{/* Fits Pod Security "restricted". */}}
 {{- define "vcuda.restricted" -}}
 allowPrivilegeEscalation: false
