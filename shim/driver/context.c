@@ -17,6 +17,7 @@
 #include "shim/engine/cache.h"
 #include "shim/engine/engine.h"
 #include "shim/engine/handle.h"
+#include "shim/driver/memory/host.h"
 #include "shim/driver/memory/managed.h"
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/module/module.h"
@@ -181,6 +182,7 @@ static CUresult context_reset(struct context *primary)
 	CUresult status;
 	bool last;
 
+	host_context_drain(primary);
 	body = shim_begin(&call, OP_vcudaPrimaryReset, sizeof(*body));
 	body->device = device_wire(primary->device);
 	shim_wait(&call, 0);
@@ -197,6 +199,7 @@ static CUresult context_reset(struct context *primary)
 	if (last)
 		vmm_reset(primary->device);
 	memory_context_gone(primary, last);
+	host_context_gone(primary);
 	ipc_reset();
 	pool_reset(primary->device);
 	graph_memory_reset(primary, last);
@@ -447,6 +450,8 @@ CUresult context_end(struct context *context)
 	struct wire_vcudaContextDestroy *body;
 	CUresult status;
 
+	if (atomic_load(&context->live))
+		host_context_drain(context);
 	if (!atomic_exchange(&context->live, false))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	atomic_store(&context->retained, 0);
@@ -464,6 +469,7 @@ CUresult context_end(struct context *context)
 	array_reset(context);
 	graph_context_gone(context);
 	memory_context_gone(context, false);
+	host_context_gone(context);
 	ipc_reset();
 	number_free(context->number);
 	context_bury(context);

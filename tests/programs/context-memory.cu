@@ -2,8 +2,11 @@
 /*
  * What a context of the program's own holds is its own: it outlives the primary context's reset
  * and release, and goes with its own context; any context of the device may use and free it.
+ * Pinned memory too, and what is registered.
  */
 #include "driver.h"
+
+#include <stdlib.h>
 
 static const char add_ptx[] = ".version 6.4\n"
 			      ".target sm_70\n"
@@ -234,6 +237,84 @@ static void nothing_leaks()
 	DRIVER(cuCtxSetCurrent(NULL));
 }
 
+/* Pinned memory of each size and kind, and registered memory; a copy and a kernel use it. */
+struct pinned {
+	unsigned *small, *large, *mapped, *registered;
+};
+
+static void pin(struct pinned *p, const struct belongings *b, unsigned *pageable)
+{
+	CUdeviceptr address;
+	unsigned one = 1;
+	void *parameters[] = {&address, &one};
+
+	DRIVER(cuMemAllocHost((void **)&p->small, WORDS * 4));
+	DRIVER(cuMemHostAlloc((void **)&p->large, LARGE, CU_MEMHOSTALLOC_PORTABLE));
+	DRIVER(cuMemHostAlloc((void **)&p->mapped, WORDS * 4, CU_MEMHOSTALLOC_DEVICEMAP));
+	DRIVER(cuMemHostRegister(pageable, WORDS * 4, 0));
+	p->registered = pageable;
+	for (int i = 0; i < WORDS; i++)
+		p->small[i] = p->mapped[i] = 5;
+	DRIVER(cuMemcpyDtoHAsync(p->large, b->large, LARGE, b->stream));
+	DRIVER(cuMemcpyHtoDAsync(b->small, p->small, WORDS * 4, b->stream));
+	DRIVER(cuMemHostGetDevicePointer(&address, p->mapped, 0));
+	DRIVER(cuLaunchKernel(b->add, 1, 1, 1, WORDS, 1, 1, 0, b->stream, parameters, NULL));
+}
+
+static void check_unpinned(const struct pinned *p)
+{
+	for (void *memory : {p->small, p->large, p->mapped}) {
+		check_gone((CUdeviceptr)memory);
+		DRIVER_IS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(memory));
+	}
+	check_gone((CUdeviceptr)p->registered);
+	DRIVER_IS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(p->registered));
+}
+
+static void check_pinned(const struct pinned *p)
+{
+	for (int i = 0; i < WORDS; i++)
+		CHECK_EQ_AT(i, p->mapped[i], 6u);
+	DRIVER(cuMemFreeHost(p->small));
+	DRIVER(cuMemFreeHost(p->large));
+	DRIVER(cuMemFreeHost(p->mapped));
+	DRIVER(cuMemHostUnregister(p->registered));
+}
+
+/* Nothing is awaited before the context goes; the other one keeps its own. */
+static void pinned_goes(enum how how)
+{
+	unsigned *pageable = (unsigned *)calloc(2 * WORDS, 4);
+	struct pinned kept, lost;
+	struct belongings a, b;
+	CUcontext own = create(), primary;
+
+	acquire(&a, 1);
+	pin(&kept, &a, pageable);
+	DRIVER(cuDevicePrimaryCtxRetain(&primary, device));
+	DRIVER(cuCtxSetCurrent(primary));
+	acquire(&b, 2);
+	pin(&lost, &b, pageable + WORDS);
+	if (how == RELEASE)
+		DRIVER(cuDevicePrimaryCtxRelease(device));
+	else
+		DRIVER(cuDevicePrimaryCtxReset(device));
+	DRIVER(cuCtxSetCurrent(own));
+	check_unpinned(&lost);
+	DRIVER(cuCtxSynchronize());
+	check_pinned(&kept);
+	pin(&kept, &a, pageable);
+	if (how == RESET)
+		DRIVER(cuDevicePrimaryCtxRelease(device));
+	DRIVER(cuDevicePrimaryCtxRetain(&primary, device));
+	DRIVER(cuCtxDestroy(own));
+	DRIVER(cuCtxSetCurrent(primary));
+	check_unpinned(&kept);
+	DRIVER(cuDevicePrimaryCtxRelease(device));
+	DRIVER(cuCtxSetCurrent(NULL));
+	free(pageable);
+}
+
 int main()
 {
 	DRIVER(cuInit(0));
@@ -241,6 +322,8 @@ int main()
 	one_goes();
 	across();
 	nothing_leaks();
+	pinned_goes(RELEASE);
+	pinned_goes(RESET);
 	primary_goes(RELEASE);
 	primary_goes(RESET);
 	primary_goes(RESET_BY_RUNTIME);

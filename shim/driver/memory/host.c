@@ -59,6 +59,7 @@ struct piece {
 	unsigned flags;
 	uint64_t id;
 	uint16_t context;
+	uint16_t home;		 /* the context with which it goes */
 	struct segment *segment; /* NULL: registered */
 	bool active;		 /* kernels reach it (mirror.h) … */
 	bool apart;		 /* … or cannot */
@@ -200,6 +201,7 @@ static bool piece_add(const struct piece *piece)
 	pinned.pieces[at] = *piece;
 	pinned.pieces[at].id = ++pinned.last_piece;
 	pinned.pieces[at].context = thread_self.number;
+	pinned.pieces[at].home = context_current()->home->number;
 	pinned.piece_count++;
 	extent_grow(piece);
 	return true;
@@ -420,46 +422,84 @@ static CUresult host_drain(void)
 	return context ? sync_wait(SYNC_CONTEXT, 0, &seq) : CUDA_SUCCESS;
 }
 
-/* With the lock held; nothing outstanding uses it. */
-static void piece_retire(struct piece *piece)
+/* Whether something outstanding may use it. */
+static bool piece_used(struct piece *piece)
 {
-	if (piece->active)
-		mirror_deactivate(piece->base, piece->bytes);
-	piece->active = false;
+	return (piece->segment && atomic_exchange(&piece->segment->used, false)) ||
+	       piece->active;
 }
 
-CUresult hand_cuMemFreeHost(void *p)
+/* With the lock held; nothing outstanding uses it. */
+static void piece_free(struct piece *piece)
+{
+	struct segment *segment = piece->segment;
+
+	if (piece->active)
+		mirror_deactivate(piece->base, piece->bytes);
+	if (segment && segment->shared)
+		blocks_free(&segment->map,
+			(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
+			(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
+	else if (segment)
+		segment_free(segment);
+	piece_remove(piece);
+}
+
+/* What was allocated (or registered) at P and not yet freed. */
+static CUresult piece_give_back(void *p, bool registered, CUresult missing)
 {
 	struct piece *piece;
-	struct segment *segment;
-	CUresult status = CUDA_ERROR_INVALID_VALUE;
-	bool drain;
+	bool drain = false;
 
-	if (!p)
-		return CUDA_SUCCESS;
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
-	drain = piece && piece->segment && piece->base == p &&
-		(atomic_exchange(&piece->segment->used, false) || piece->active);
+	if (piece && !piece->segment == registered && piece->base == p)
+		drain = piece_used(piece);
 	pthread_mutex_unlock(&pinned.lock);
 	if (drain)
 		host_drain();
 	pthread_mutex_lock(&pinned.lock);
 	piece = piece_at(p);
-	if (piece && piece->segment && piece->base == p) {
-		segment = piece->segment;
-		piece_retire(piece);
-		if (segment->shared)
-			blocks_free(&segment->map,
-				(uint32_t)((size_t)(piece->base - segment->base) / HOST_UNIT),
-				(uint32_t)((piece->bytes + HOST_UNIT - 1) / HOST_UNIT));
-		else
-			segment_free(segment);
-		piece_remove(piece);
-		status = CUDA_SUCCESS;
-	}
+	if (!piece || !piece->segment != registered || piece->base != p)
+		piece = NULL;
+	else
+		piece_free(piece);
 	pthread_mutex_unlock(&pinned.lock);
-	return status;
+	return piece ? CUDA_SUCCESS : missing;
+}
+
+void host_context_drain(struct context *context)
+{
+	struct context *old;
+	bool used = false;
+
+	pthread_mutex_lock(&pinned.lock);
+	for (size_t i = 0; i < pinned.piece_count; i++)
+		used |= pinned.pieces[i].home == context->number &&
+			piece_used(&pinned.pieces[i]);
+	pthread_mutex_unlock(&pinned.lock);
+	if (!used)
+		return;
+	if (context_current() != context)
+		host_drain();
+	if (!thread_push(context))
+		return;
+	host_drain();
+	thread_pop(&old);
+}
+
+void host_context_gone(const struct context *context)
+{
+	pthread_mutex_lock(&pinned.lock);
+	for (size_t i = pinned.piece_count; i-- > 0;)
+		if (pinned.pieces[i].home == context->number)
+			piece_free(&pinned.pieces[i]);
+	pthread_mutex_unlock(&pinned.lock);
+}
+
+CUresult hand_cuMemFreeHost(void *p)
+{
+	return p ? piece_give_back(p, false, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
 CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
@@ -492,28 +532,11 @@ CUresult hand_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 
 CUresult hand_cuMemHostUnregister(void *p)
 {
-	struct piece *piece;
-	CUresult status = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	struct memory_range range;
-	bool drain;
 
 	if (!p || (memory_find((uintptr_t)p, &range) && range.base == (uintptr_t)p))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(p);
-	drain = piece && !piece->segment && piece->base == p && piece->active;
-	pthread_mutex_unlock(&pinned.lock);
-	if (drain)
-		host_drain();
-	pthread_mutex_lock(&pinned.lock);
-	piece = piece_at(p);
-	if (piece && !piece->segment && piece->base == p) {
-		piece_retire(piece);
-		piece_remove(piece);
-		status = CUDA_SUCCESS;
-	}
-	pthread_mutex_unlock(&pinned.lock);
-	return status;
+	return piece_give_back(p, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult hand_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)

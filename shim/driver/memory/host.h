@@ -15,6 +15,8 @@
 
 #include "protocol/wire/frame.h"
 
+struct context;
+
 struct host_range {
 	void *base;
 	size_t bytes;
@@ -52,6 +54,11 @@ CUresult host_reach(uint64_t address);
 /* The same for each of the words that is an address of a piece: what a kernel or a library
  * gets. Where a piece cannot be reached, the kernel that uses it faults. */
 void host_named(const void *words, size_t bytes);
+
+/* The context is about to go: waits until nothing outstanding uses what was allocated or
+ * registered in it. Then, once it is gone or was reset: that memory is no more. */
+void host_context_drain(struct context *context);
+void host_context_gone(const struct context *context);
 
 /* The allocation or registration around an address. */
 bool host_find(const void *host, struct host_range *range);
