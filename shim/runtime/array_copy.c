@@ -299,6 +299,13 @@ cudaError_t hand_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size
 
 	if (error || !count)
 		return error;
+	if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	/* No node can be made of it: what a capture forbids comes before the arrays, as
+	 * natively. Freeing nothing asks whether unsafe calls are forbidden. */
+	error = runtime_status(cuMemFree(0)) ?: copy_captured(null_stream);
+	if (error)
+		return error;
 	error = both_arrays(
 		&to, dst, wOffsetDst, hOffsetDst, &from, src, wOffsetSrc, hOffsetSrc, kind);
 	return bytes_checked(error, &to, &from, count, false, null_stream);

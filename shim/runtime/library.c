@@ -14,7 +14,8 @@ cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library)
 {
 	CUkernel *kernels = NULL;
 	unsigned count = 0;
-	cudaError_t error = runtime_enter();
+	bool borrowed;
+	cudaError_t error = runtime_borrow(&borrowed);
 
 	if (error)
 		return error;
@@ -26,7 +27,9 @@ cudaError_t hand_cudaLibraryUnload(cudaLibrary_t library)
 	for (unsigned i = 0; kernels && i < count; i++)
 		register_forget(kernels[i]);
 	free(kernels);
-	return runtime_status(cuLibraryUnload((CUlibrary)library));
+	error = runtime_status(cuLibraryUnload((CUlibrary)library));
+	runtime_return(borrowed);
+	return error;
 }
 
 cudaError_t hand_cudaLibraryGetKernel(

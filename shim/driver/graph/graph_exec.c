@@ -387,6 +387,18 @@ static void exec_take_parts(struct graph_exec *exec, const struct graph *graph)
 	exec->parts = parts;
 }
 
+/* Has it memory nodes, and not only been asked for one that it did not get (has_memory)? */
+static bool graph_allocates(const struct graph *graph)
+{
+	for (size_t i = 0; graph->has_memory && i < graph->parts.count; i++) {
+		enum part_kind kind = graph->parts.places[i].part->kind;
+
+		if (kind == PART_ALLOC || kind == PART_FREE)
+			return true;
+	}
+	return false;
+}
+
 CUresult hand_cuGraphExecUpdate_v2(
 	CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
@@ -407,7 +419,7 @@ CUresult hand_cuGraphExecUpdate_v2(
 	if (status)
 		return status;
 	resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
-	if (graph->has_memory) {
+	if (graph_allocates(graph)) {
 		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
 		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	}

@@ -110,7 +110,9 @@ CUresult hand_cuGraphKernelNodeSetAttribute(
 	if (!node || !value)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return value->deviceUpdatableKernelNode.deviceUpdatable
+			       ? CUDA_ERROR_NOT_SUPPORTED
+			       : CUDA_SUCCESS;
 	if (!launch_attribute_travels(attr))
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(attribute.value, value, sizeof(attribute.value));
