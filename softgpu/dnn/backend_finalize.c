@@ -402,6 +402,7 @@ int backend_finalize(struct backend_descriptor *d)
 	case KIND(EXECUTION_PLAN):
 		return share(d, ATTR(EXECUTION_PLAN_ENGINE_CONFIG), KIND(ENGINECFG));
 	case KIND(VARIANT_PACK): return finalize_pack(d);
+	case KIND(KNOB_INFO): return CUDNN_STATUS_BAD_PARAM; /* it is only filled in */
 	default: return finalize_operation(d);
 	}
 }

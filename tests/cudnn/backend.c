@@ -181,6 +181,27 @@ static void convolutions(void)
 
 /* ---- c = scale * (a b), the scale passed by value; then the sum of each row ---- */
 
+/* The knobs of an engine, each read into a descriptor that was made for it, as XLA reads them.
+ */
+static void knobs_of(cudnnBackendDescriptor_t config)
+{
+	enum { KNOBS = 40 };
+	cudnnBackendDescriptor_t engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), knob[KNOBS];
+	int64_t count = -1;
+
+	for (int i = 0; i < KNOBS; i++)
+		knob[i] = create(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR);
+	DNN(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
+		CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine));
+	DNN(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_KNOB_INFO,
+		CUDNN_TYPE_BACKEND_DESCRIPTOR, KNOBS, &count, knob));
+	if (count < 0 || count > KNOBS)
+		DIE("an engine has %lld knobs", (long long)count);
+	for (int i = 0; i < KNOBS; i++)
+		destroy(knob[i]);
+	destroy(engine);
+}
+
 static bool product(int type, bool reduced)
 {
 	enum { M = 16, N = 24, K = 8, BATCH = 3 };
@@ -241,8 +262,10 @@ static bool product(int type, bool reduced)
 		} while (next(&c, at));
 		tensor_check(&c, reduced ? "a scaled product's rows" : "a scaled product");
 	}
-	if (made)
+	if (made) {
+		knobs_of(plan.config);
 		plan_free(&plan);
+	}
 	for (int64_t i = 0; i < count; i++)
 		destroy(ops[i]);
 	for (cudnnBackendDescriptor_t *d = (cudnnBackendDescriptor_t[]){matmul, reduction, ad,
