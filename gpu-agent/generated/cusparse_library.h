@@ -39,6 +39,9 @@ static inline const struct cusparse_library *cusparse_library_of(
 /* As serve_find, for this family's opcodes. */
 const struct serve_entry *cusparse_serve_find(uint16_t op);
 extern const struct plain_library cusparse_plain; /* its stanza's */
+
+/* Written by hand in gpu-agent/worker/libraries/cusparse. */
 struct library_frame;
+int run_cusparseSpGEMM_workEstimation(struct library_frame *f);
 
 #endif

@@ -1371,22 +1371,6 @@ static int run_cusparseSpMM(struct library_frame *f)
 		externalBuffer);
 }
 
-static int run_cusparseSpGEMM_workEstimation(struct library_frame *f)
-{
-	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
-	GET(void *, alpha, placed, cusparse_place(f->mode), false);
-	GET(cusparseConstSpMatDescr_t, matA, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	GET(cusparseConstSpMatDescr_t, matB, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	GET(void *, beta, placed, cusparse_place(f->mode), false);
-	GET(cusparseSpMatDescr_t, matC, descriptor, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS);
-	GET_INT(cudaDataType, computeType); GET_INT(cusparseSpGEMMAlg_t, alg);
-	GET(cusparseSpGEMMDescr_t, spgemmDescr, descriptor,
-			CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED);
-	GET(size_t *, bufferSize1, inout); GET(void *, externalBuffer1, device);
-	CALL(cusparseSpGEMM_workEstimation, f->handle, opA, opB, alpha, matA, matB, beta, matC,
-		computeType, alg, spgemmDescr, bufferSize1, externalBuffer1);
-}
-
 static int run_cusparseSpGEMM_estimateMemory(struct library_frame *f)
 {
 	GET_INT(cusparseOperation_t, opA); GET_INT(cusparseOperation_t, opB);
@@ -1961,9 +1945,10 @@ static const struct library_run runs[] = {
 	ITEMS(cusparseSpMM_bufferSize, cached, run_cusparseSpMM_bufferSize, 1),
 	ITEMS(cusparseSpMM_preprocess, learned, run_cusparseSpMM_preprocess, 0),
 	ITEMS(cusparseSpMM, learned, run_cusparseSpMM, 0),
-	ITEMS(cusparseSpGEMM_workEstimation, call, run_cusparseSpGEMM_workEstimation, 2),
+	ITEMS(cusparseSpGEMM_workEstimation, call, run_cusparseSpGEMM_workEstimation,
+	LIBRARY_OUTS),
 	ITEMS(cusparseSpGEMM_estimateMemory, call, run_cusparseSpGEMM_estimateMemory, 2),
-	ITEMS(cusparseSpGEMM_compute, call, run_cusparseSpGEMM_compute, 2),
+	ITEMS(cusparseSpGEMM_compute, call, run_cusparseSpGEMM_compute, LIBRARY_OUTS),
 	ITEMS(cusparseSpGEMM_copy, learned, run_cusparseSpGEMM_copy, 0),
 	ITEMS(cusparseSpGEMMreuse_workEstimation, call, run_cusparseSpGEMMreuse_workEstimation,
 	1),

@@ -150,7 +150,18 @@ cusparseStatus_t hand_cusparseSpMatSetPointers(cusparseSpMatDescr_t spMatDescr,
 		const cusparseSpMatPointers_t *pointers);
 cusparseStatus_t hand_cusparseSpMatGetPointers(cusparseSpMatDescr_t spMatDescr,
 		cusparseSpMatPointers_t *pointers);
+cusparseStatus_t hand_cusparseSpGEMM_workEstimation(cusparseHandle_t handle,
+		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
+		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
+		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
+		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1,
+		void *externalBuffer1);
 cusparseStatus_t hand_cusparseSpGEMM_getNumProducts(cusparseSpGEMMDescr_t spgemmDescr,
 		int64_t *num_prods);
+cusparseStatus_t hand_cusparseSpGEMM_compute(cusparseHandle_t handle, cusparseOperation_t opA,
+		cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
+		cusparseConstSpMatDescr_t matB, const void *beta, cusparseSpMatDescr_t matC,
+		cudaDataType computeType, cusparseSpGEMMAlg_t alg,
+		cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize2, void *externalBuffer2);
 
 #endif

@@ -2222,28 +2222,13 @@ STUB(library, cusparseStatus_t, cusparseSpGEMM_createDescr, cusparse_new,
 	(cusparseSpGEMMDescr_t *descr), ((void **)descr, CUSPARSE_ITEM_SPGEMM))
 STUB(library, cusparseStatus_t, cusparseSpGEMM_destroyDescr, cusparse_free,
 	(cusparseSpGEMMDescr_t descr), (descr, CUSPARSE_ITEM_SPGEMM))
-
-/* call 3493 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEMM_workEstimation(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
-		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
-		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
-		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize1,
-		void *externalBuffer1)
-{
-	BEGIN(cusparse, cusparseSpGEMM_workEstimation, CALL, handle);
-	PUT_INT(opA), PUT_INT(opB),
-	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
-			false),
-	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
-			false),
-	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS), PUT_INT(computeType),
-	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_SIZED),
-	PUT(inout, bufferSize1, sizeof(*bufferSize1)), PUT(device, externalBuffer1);
-	return library_send(&items);
-}
+STUB(library, cusparseStatus_t, cusparseSpGEMM_workEstimation,
+	hand_cusparseSpGEMM_workEstimation, (cusparseHandle_t handle, cusparseOperation_t opA,
+	cusparseOperation_t opB, const void *alpha, cusparseConstSpMatDescr_t matA,
+	cusparseConstSpMatDescr_t matB, const void *beta, cusparseSpMatDescr_t matC,
+	cudaDataType computeType, cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr,
+	size_t *bufferSize1, void *externalBuffer1), (handle, opA, opB, alpha, matA, matB, beta,
+	matC, computeType, alg, spgemmDescr, bufferSize1, externalBuffer1))
 STUB(library, cusparseStatus_t, cusparseSpGEMM_getNumProducts,
 	hand_cusparseSpGEMM_getNumProducts, (cusparseSpGEMMDescr_t spgemmDescr,
 	int64_t *num_prods), (spgemmDescr, num_prods))
@@ -2271,28 +2256,13 @@ STUB_EXPORT cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t hand
 	PUT(device, externalBuffer3), PUT(inout, bufferSize2, sizeof(*bufferSize2));
 	return library_send(&items);
 }
-
-/* call 3495 */
-STUB_EXPORT cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle,
-		cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
-		cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
-		const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
-		cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize2,
-		void *externalBuffer2)
-{
-	BEGIN(cusparse, cusparseSpGEMM_compute, CALL, handle);
-	PUT_INT(opA), PUT_INT(opB),
-	PUT(placed, alpha, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
-			false),
-	PUT(descriptor, matA, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-	PUT(descriptor, matB, CUSPARSE_ITEM_SPMAT | LIBRARY_STAYS),
-	PUT(placed, beta, cusparse_scalar_bytes(computeType), cusparse_place(items.mode),
-			false),
-	PUT(descriptor, matC, CUSPARSE_ITEM_SPMAT | LIBRARY_SIZED), PUT_INT(computeType),
-	PUT_INT(alg), PUT(descriptor, spgemmDescr, CUSPARSE_ITEM_SPGEMM | LIBRARY_STAYS),
-	PUT(inout, bufferSize2, sizeof(*bufferSize2)), PUT(device, externalBuffer2);
-	return library_send(&items);
-}
+STUB(library, cusparseStatus_t, cusparseSpGEMM_compute, hand_cusparseSpGEMM_compute,
+	(cusparseHandle_t handle, cusparseOperation_t opA, cusparseOperation_t opB,
+	const void *alpha, cusparseConstSpMatDescr_t matA, cusparseConstSpMatDescr_t matB,
+	const void *beta, cusparseSpMatDescr_t matC, cudaDataType computeType,
+	cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t spgemmDescr, size_t *bufferSize2,
+	void *externalBuffer2), (handle, opA, opB, alpha, matA, matB, beta, matC, computeType,
+	alg, spgemmDescr, bufferSize2, externalBuffer2))
 
 /* learned */
 #define LIKE_cusparseSpGEMM_copy(name) \

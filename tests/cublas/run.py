@@ -32,7 +32,7 @@ FAMILIES = {
     "cudnn": ({"descriptors": 0, "softmax": 0, "lstm": 0, "execute": 0, "plan": 0,
                # The graph with what its heuristics find, the plan, its first execution.
                "shape": 3}, "backend"),
-    "cusparse": ({"spmv": 0, "spmm": 0, "spsv": 0, "elements": 0, "spgemm": 4}, "products"),
+    "cusparse": ({"spmv": 0, "spmm": 0, "spsv": 0, "elements": 0, "spgemm": 2}, "products"),
     "cusparselt": ({"linear": 0, "plan": 0, "search": 1}, "matmul"),
     "cusolver": ({"solve": 0, "qr": 0, "eigen": 0, "svd": 0, "range": 1, "sparse": 0}, "lu"),
 }

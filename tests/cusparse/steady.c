@@ -106,7 +106,7 @@ static void elements(void)
 	SPARSE(cusparseDestroySpMat(m));
 }
 
-/* What hands sizes to the host has to wait for them, twice in each of two steps. */
+/* What hands sizes to the host has to wait for them, once in each of two steps. */
 static void spgemm(void)
 {
 	cusparseSpMatDescr_t m = matrix(), c;

@@ -91,6 +91,11 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 	return status ? status : front_send(frame);
 }
 
+EXPORT bool vcuda_front_keeps(void)
+{
+	return shim_perf & PERF_CACHE;
+}
+
 EXPORT CUresult vcuda_front_context(void)
 {
 	CUcontext context = NULL;

@@ -37,6 +37,8 @@ struct front_frame {
 
 /* Sends it; the call's status, or the session's. */
 CUresult vcuda_front_send(const struct front_frame *frame);
+/* Whether answers are kept; VCUDA_PERF=no_cache asks each time. */
+bool vcuda_front_keeps(void);
 
 /* One that its stub has counted, with a body and an answer of fixed sizes and no more: awaited.
  */

@@ -194,6 +194,12 @@ void library_out(struct library_items *items, void *to, size_t bytes)
 	items->out[items->outs++].bytes = bytes;
 }
 
+void library_out_extra(struct library_items *items, void *to, size_t bytes)
+{
+	library_out(items, to, bytes);
+	items->extras += !items->status;
+}
+
 void library_out_maybe(struct library_items *items, void *to, size_t bytes)
 {
 	static char nowhere;
@@ -285,7 +291,8 @@ int library_exchange(struct library_items *items, void *answer, size_t bytes)
 		.stream_at = offsetof(struct library_body, state.stream),
 		.stream = items->stream,
 		.reply = answer,
-		.reply_bytes = bytes,
+		.reply_bytes = bytes - 8 * items->extras,
+		.reply_most = bytes,
 	};
 	struct library_reply first;
 	CUresult status;

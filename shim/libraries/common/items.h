@@ -25,6 +25,7 @@ struct library_items {
 	int status;   /* the first fault, as statuses(…) numbers it */
 	int32_t mode; /* the pointer mode of the descriptor that has one */
 	uint32_t pointers, outs, varying_bytes; /* so far */
+	uint32_t extras; /* the last outs, which an older agent does not send */
 	uint32_t key_words;
 	void *list; /* where a list goes; NULL: there is none */
 	uint32_t listed;
@@ -105,6 +106,8 @@ void library_put_each(
 	struct library_items *items, const void *descriptors, int64_t count, uint32_t kind);
 /* `bytes` <= 8 of a number that comes back go to `to`, in order. */
 void library_out(struct library_items *items, void *to, size_t bytes);
+/* The same, after all others: 0 where an older agent answers. */
+void library_out_extra(struct library_items *items, void *to, size_t bytes);
 /* The same; nowhere, where `to` is NULL. */
 void library_out_maybe(struct library_items *items, void *to, size_t bytes);
 /* At most `count` elements come back, as many as the call's first number says. */

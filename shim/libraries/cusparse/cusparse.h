@@ -8,6 +8,13 @@
 #include "protocol/libraries/cusparse.h"
 #include "shim/libraries/common/items.h"
 
+/* What the agent has said of the next step of a product of sparse matrices, and for which. */
+struct cusparse_step {
+	uint64_t bytes; /* the buffer of cusparseSpGEMM_compute; 0: not said */
+	const void *a, *b, *c;
+	int op_a, op_b, type, alg;
+};
+
 /* What every descriptor of the program's points to. */
 struct cusparse_object {
 	uint32_t magic;
@@ -17,6 +24,7 @@ struct cusparse_object {
 	union cusparse_content content;
 	int64_t count; /* elements of a sparse matrix; products of a SpGEMM descriptor */
 	void *place[CUSPARSE_PLACES];
+	struct cusparse_step next; /* of a SpGEMM descriptor */
 };
 
 /* A new one, with all that it holds 0. INVALID_VALUE: nowhere to put it. */
