@@ -49,6 +49,9 @@ static void count_call(struct timing *timing, uint16_t op, uint64_t ns)
 
 void timing_taken(struct timing *timing, const struct frame_header *header)
 {
+	if (header->seq <= timing->taken)
+		return;
+	timing->taken = header->seq;
 	if (header->kind == FRAME_POST) {
 		timing->gathered.counts[class_of(header)]++;
 		timing->gathered.seq = header->seq;

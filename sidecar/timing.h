@@ -28,7 +28,8 @@ struct timing_call {
 };
 
 struct timing {
-	uint64_t now; /* of the turn */
+	uint64_t now;	/* of the turn */
+	uint64_t taken; /* seq of the last frame; what is sent again counts once */
 	struct latency classes[LATENCY_CLASSES];
 	/* Calls that wait, by tag. */
 	struct timing_wait {
@@ -49,7 +50,7 @@ struct timing {
 	struct timing_call calls[TIMING_CALLS];
 };
 
-/* A frame was taken out of the ring. */
+/* A frame was taken out of the ring, for the first time or to be sent again. */
 void timing_taken(struct timing *timing, const struct frame_header *header);
 /* All that is taken this turn is taken. */
 void timing_gathered(struct timing *timing);
