@@ -54,6 +54,7 @@ static bool tell(const struct options *options, const struct renewal *renewal)
 {
 	struct session_hello hello = {.role = SESSION_RENEW};
 	struct link *none = NULL;
+	struct log_subject subject = {0};
 	struct error error;
 	unsigned number;
 	int ret;
@@ -66,8 +67,10 @@ static bool tell(const struct options *options, const struct renewal *renewal)
 	ret = renewal->place.transport->open_stripe(
 		&renewal->place, &hello, wait_now() + ASK_NS, &number, &none, &error);
 	explicit_bzero(&hello, sizeof(hello));
-	if (ret < 0)
-		log_warn("session.renew", "text=\"%s\"", error.text);
+	if (ret < 0) {
+		log_session(&subject, renewal->session);
+		log_of(&subject, LOG_WARN, "session.renew", "text=\"%s\"", error.text);
+	}
 	return ret == 0;
 }
 
