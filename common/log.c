@@ -182,35 +182,39 @@ static void log_write(const struct log_subject *subject, enum log_level level,
 	(void)!write(log_fd, out, at); /* nowhere left to say that it failed */
 }
 
-void log_event(enum log_level level, const char *event, const char *format, ...)
+/* What log_event and log_of have in common: errno stays. */
+static void log_format_line(const struct log_subject *subject, enum log_level level,
+	const char *event, const char *format, va_list args)
 {
 	char text[LOG_TEXT_MAX];
 	int saved = errno;
+
+	vsnprintf(text, sizeof(text), format, args);
+	log_write(subject, level, event, text);
+	errno = saved;
+}
+
+void log_event(enum log_level level, const char *event, const char *format, ...)
+{
 	va_list args;
 
 	if (level > log_level)
 		return;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	log_format_line(about_thread ? about_thread : about_all, level, event, format, args);
 	va_end(args);
-	log_write(about_thread ? about_thread : about_all, level, event, text);
-	errno = saved;
 }
 
 void log_of(const struct log_subject *subject, enum log_level level, const char *event,
 	const char *format, ...)
 {
-	char text[LOG_TEXT_MAX];
-	int saved = errno;
 	va_list args;
 
 	if (level > log_level)
 		return;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	log_format_line(subject, level, event, format, args);
 	va_end(args);
-	log_write(subject, level, event, text);
-	errno = saved;
 }
 
 const char *log_quote(char *out, size_t n, const char *text)
