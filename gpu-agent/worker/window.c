@@ -181,7 +181,6 @@ int window_rewind(struct window *window, uint32_t count)
 {
 	struct window_segment *s;
 	uint32_t begin, whole, at;
-	int ret = 0;
 
 	if (window->drops && behind(window->dropped, count))
 		return -ENODATA;
@@ -194,13 +193,13 @@ int window_rewind(struct window *window, uint32_t count)
 	for (uint32_t i = 0; i < window_count(window); i++)
 		segment(window, i)->done = 0;
 	if (!window_count(window))
-		return ret;
+		return 0;
 	s = segment(window, 0);
 	whole = walk(s, UINT32_MAX, &at);
 	begin = s->last - whole; /* the number before its first */
 	walk(s, count - begin, &at);
 	s->done = at;
-	return ret;
+	return 0;
 }
 
 bool window_drop(struct window *window)
