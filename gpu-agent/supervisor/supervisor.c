@@ -252,8 +252,13 @@ static void handle_front(struct supervisor *s)
 	ssize_t n;
 	int fd;
 
+	/* A front that died with something unread leaves ECONNRESET before what it said last.
+	 */
 	while ((n = descriptors_receive(s->control, &c, sizeof(c), &fd, 1, MSG_DONTWAIT)) ==
-		(ssize_t)sizeof(c)) {
+			(ssize_t)sizeof(c) ||
+		n == -ECONNRESET) {
+		if (n < 0)
+			continue;
 		if (c.what == CONTROL_KEEP) {
 			keep(s, &c, fd);
 			continue;
@@ -262,7 +267,10 @@ static void handle_front(struct supervisor *s)
 			close(fd);
 		switch (c.what) {
 		case CONTROL_DROP: drop(s, &c); break;
-		case CONTROL_START: start_worker(s, c.number, c.libraries); break;
+		case CONTROL_START:
+			if (s->front)
+				start_worker(s, c.number, c.libraries);
+			break;
 		case CONTROL_KILL:
 			child = c.pid > 0 ? find_child(s, c.pid) : NULL;
 			if (child)
@@ -300,6 +308,8 @@ static void front_ended(struct supervisor *s, int status)
 	uint64_t now = wait_now();
 
 	s->front = 0;
+	if (s->control >= 0) /* what it journaled last: a secret may have been shown since */
+		handle_front(s);
 	if (s->control >= 0)
 		close(s->control);
 	s->control = -1;
