@@ -122,21 +122,13 @@ static void others_look(void *object, void *argument)
 	others->first |= context->first;
 }
 
-/* Whether the device has contexts of the program's own. */
-static bool context_others(int device)
+/* The device's contexts of the program's own. */
+static struct others others_of(int device)
 {
 	struct others others = {.device = device};
 
 	handle_each(KIND_CUcontext, others_look, &others);
-	return others.any;
-}
-
-static bool contexts_first(int device)
-{
-	struct others others = {.device = device};
-
-	handle_each(KIND_CUcontext, others_look, &others);
-	return others.first;
+	return others;
 }
 
 CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
@@ -163,7 +155,7 @@ CUresult hand_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		if (!primary->handle)
 			status = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (!status && !atomic_load(&primary->live) && contexts_first(dev))
+	if (!status && !atomic_load(&primary->live) && others_of(dev).first)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status) {
 		atomic_fetch_add(&primary->retained, 1);
@@ -193,7 +185,7 @@ static CUresult context_reset(struct context *primary)
 	atomic_store(&devices.at[primary->device].primary_flags, 0);
 	atomic_fetch_add(&vcuda_resets, 1);
 	graph_context_gone(primary);
-	last = !context_others(primary->device);
+	last = !others_of(primary->device).any;
 	managed_context_gone(primary);
 	array_reset(primary);
 	if (last)
@@ -338,7 +330,7 @@ CUresult context_make(CUdevice dev, unsigned flags,
 	status = context->number && context->legacy ? ask(context, argument)
 						    : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!status) {
-		/* A reset either knows of it or is over (context_others). */
+		/* A reset either knows of it or is over (others_of). */
 		pthread_mutex_lock(&contexts.lock);
 		context->handle = shim_mint(KIND_CUcontext, context);
 		pthread_mutex_unlock(&contexts.lock);
@@ -395,7 +387,7 @@ CUresult context_create_first(CUcontext *pctx, unsigned flags, CUdevice dev)
 	CUresult status;
 
 	if (device_of(dev) && pctx && flags_valid(flags) &&
-		(atomic_load(&devices.at[dev].primary.live) || context_others(dev)))
+		(atomic_load(&devices.at[dev].primary.live) || others_of(dev).any))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = context_create(pctx, flags, dev);
 	if (!status)
