@@ -99,7 +99,7 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		.uid = channel->peer.uid,
 		.features =
 			SESSION_FEATURE_STRIPES | (options->grace ? SESSION_FEATURE_RESUME : 0),
-		.SESSION_GRACE_MS = (uint32_t)options->grace * 1000,
+		.grace_ms = (uint32_t)options->grace * 1000,
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
 	};

@@ -96,7 +96,7 @@ static void channel_broke(struct channel *channel, uint64_t now, const char *tex
 static void channel_resumed(struct channel *channel, uint64_t now)
 {
 	struct resume *resume = &channel->resume;
-	uint64_t taken = resume->welcome.SESSION_TAKEN;
+	uint64_t taken = resume->welcome.taken;
 	char text[400];
 
 	channel->link = resume_finish(resume);

@@ -24,9 +24,8 @@ void resume_init(struct resume *resume, const char *address, const struct sessio
 	const struct session_welcome *welcome, int wake)
 {
 	*resume = (struct resume){
-		.possible = welcome->features & SESSION_FEATURE_RESUME &&
-			    welcome->SESSION_GRANTED_MS,
-		.grace = welcome->SESSION_GRANTED_MS * MS,
+		.possible = welcome->features & SESSION_FEATURE_RESUME && welcome->granted_ms,
+		.grace = welcome->granted_ms * MS,
 		.hello = *hello,
 		.wake = wake,
 	};
@@ -94,7 +93,7 @@ bool resume_start(struct resume *resume, uint64_t received, uint64_t now)
 	pthread_attr_t attributes;
 
 	resume->hello.role = SESSION_RESUME;
-	resume->hello.SESSION_COUNTED = received;
+	resume->hello.counted = received;
 	resume->cut_at = now;
 	resume->link = NULL;
 	atomic_store(&resume->stop, 0);

@@ -34,7 +34,7 @@ uint32_t resume_grace(const struct front *front, const struct session_hello *hel
 
 	if (!(hello->features & SESSION_FEATURE_RESUME))
 		return 0;
-	return hello->SESSION_GRACE_MS < most ? hello->SESSION_GRACE_MS : most;
+	return hello->grace_ms < most ? hello->grace_ms : most;
 }
 
 uint64_t resume_patience(const struct session *session)
@@ -42,25 +42,11 @@ uint64_t resume_patience(const struct session *session)
 	return session->grace_ms * FRONT_MS + BEYOND_NS;
 }
 
-/* Every session is compared in full, as in session.c. */
 static struct session *find(struct front *front, const struct hello_from *from)
 {
-	const struct session_hello *hello = from->hello;
-	struct session *found = NULL;
+	struct session *session = session_find(front, from, SESSION_RUNNING);
 
-	for (uint32_t i = 0; i < front->config->max_sessions; i++) {
-		struct session *s = &front->sessions[i];
-		bool id = token_same(s->id, hello->session, sizeof(s->id));
-		bool now = token_same(s->secret, hello->secret, sizeof(s->secret));
-		bool next = token_same(s->resume.next, hello->secret, sizeof(s->resume.next));
-
-		if (!id || s->state != SESSION_RUNNING || !s->grace_ms ||
-			s->tenant != from->tenant || s->transport != from->transport)
-			continue;
-		if (now || (next && s->resume.offered))
-			found = s;
-	}
-	return found;
+	return session && session->grace_ms ? session : NULL;
 }
 
 void resume_promote(struct session *session, const uint8_t secret[16])
@@ -109,7 +95,6 @@ uint32_t resume_begin(struct front *front, int fd, const struct hello_from *from
 		return session_unknown(front, from, refusal, text);
 	}
 	*refusal = REFUSAL_NOT_READY;
-	resume_promote(session, from->hello->secret);
 	drop_attempt(front, session);
 	if (events_watch(&front->events, &session->commands, fd, EPOLLIN | EPOLLRDHUP,
 		    attempt_ready)) {
@@ -119,7 +104,7 @@ uint32_t resume_begin(struct front *front, int fd, const struct hello_from *from
 	park(session);
 	session->peer = *from->peer;
 	session->resume.state = RESUME_ASKED;
-	session->resume.received = from->hello->SESSION_COUNTED;
+	session->resume.received = from->hello->counted;
 	session->resume.deadline = wait_now() + WORKER_NS;
 	h.device = ++session->resume.attempt;
 	if (pool_say(session->worker, &h)) {
@@ -182,13 +167,7 @@ bool resume_parked(
 {
 	struct session *session = worker->session;
 	struct resume *resume = &session->resume;
-	struct session_welcome welcome = {
-		.magic = SESSION_MAGIC,
-		.version = SESSION_VERSION,
-		.features = session->features,
-		.reply_port = front->config->bound[LISTEN_SEND],
-		.SESSION_TAKEN = handoff->bytes,
-	};
+	struct session_welcome welcome;
 	struct error error;
 
 	if (!session->grace_ms || session->state != SESSION_RUNNING)
@@ -205,7 +184,8 @@ bool resume_parked(
 	resume->state = RESUME_JOINING;
 	resume->deadline = wait_now() + JOIN_NS;
 	journal_session(front, session);
-	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	welcome = session_greeting(front, session);
+	welcome.taken = handoff->bytes;
 	memcpy(welcome.secret, resume->next, sizeof(welcome.secret));
 	if (hello_welcome(session->transport, session->commands.fd, &welcome))
 		joined(front, session);
@@ -219,14 +199,8 @@ uint32_t resume_join(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192])
 {
 	struct session *session = find(front, from);
-	struct session_welcome welcome = {
-		.magic = SESSION_MAGIC,
-		.version = SESSION_VERSION,
-		.reply_port = front->config->bound[LISTEN_SEND],
-	};
+	struct session_welcome welcome;
 
-	if (session)
-		resume_promote(session, from->hello->secret);
 	if (!session || session->resume.offered)
 		return session_unknown(front, from, refusal, text);
 	journal_session(front, session); /* the secret before is over at the next front too */
@@ -235,8 +209,7 @@ uint32_t resume_join(struct front *front, int fd, const struct hello_from *from,
 		snprintf(text, 192, "the connection before this one is gone again");
 		return STATUS_NOT_READY;
 	}
-	welcome.features = session->features;
-	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	welcome = session_greeting(front, session);
 	session->joined[session->joined_count++] = fd;
 	if (hello_welcome(session->transport, fd, &welcome))
 		joined(front, session);

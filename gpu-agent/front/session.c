@@ -279,17 +279,25 @@ static void joined(struct front *front, struct session *session)
 		hand_over(front, session);
 }
 
-void session_assign(struct front *front, struct session *session, struct pool_worker *worker)
+struct session_welcome session_greeting(
+	const struct front *front, const struct session *session)
 {
 	struct session_welcome welcome = {
 		.magic = SESSION_MAGIC,
 		.version = SESSION_VERSION,
 		.features = session->features,
 		.reply_port = front->config->bound[LISTEN_SEND],
-		.SESSION_GRANTED_MS = session->grace_ms,
 	};
 
 	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	return welcome;
+}
+
+void session_assign(struct front *front, struct session *session, struct pool_worker *worker)
+{
+	struct session_welcome welcome = session_greeting(front, session);
+
+	welcome.granted_ms = session->grace_ms;
 	memcpy(welcome.secret, session->secret, sizeof(welcome.secret));
 	session->worker = worker;
 	session->state = SESSION_JOINING;
@@ -381,16 +389,11 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 	enum refusal *refusal, char text[192])
 {
 	struct session *session = session_find(front, from, SESSION_JOINING);
-	struct session_welcome welcome = {
-		.magic = SESSION_MAGIC,
-		.version = SESSION_VERSION,
-		.reply_port = front->config->bound[LISTEN_SEND],
-	};
+	struct session_welcome welcome;
 
 	if (!session)
 		return resume_join(front, fd, from, refusal, text);
-	welcome.features = session->features;
-	memcpy(welcome.session, session->id, sizeof(welcome.session));
+	welcome = session_greeting(front, session);
 	*refusal = REFUSAL_NOT_READY;
 	if (!hello_welcome(session->transport, fd, &welcome)) {
 		snprintf(text, 192, "the client does not take its WELCOME");
@@ -406,11 +409,7 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 	enum refusal *refusal, char text[192])
 {
 	struct session *session = session_find(front, from, SESSION_RUNNING);
-	struct session_welcome welcome = {
-		.magic = SESSION_MAGIC,
-		.version = SESSION_VERSION,
-		.reply_port = front->config->bound[LISTEN_SEND],
-	};
+	struct session_welcome welcome;
 
 	if (!session)
 		return session_unknown(front, from, refusal, text);
@@ -424,9 +423,8 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 		snprintf(text, 192, "the session has its %u stripes", SESSION_STRIPES);
 		return STATUS_NOT_PERMITTED;
 	}
-	welcome.features = session->features;
+	welcome = session_greeting(front, session);
 	welcome.stripe = (uint8_t)(session->stripes + 1);
-	memcpy(welcome.session, session->id, sizeof(welcome.session));
 	*refusal = REFUSAL_LATE;
 	/* First: a frame that names the stripe must find it at the worker. */
 	if (pool_hand_over_stripe(session, welcome.stripe, fd)) {

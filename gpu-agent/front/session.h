@@ -78,6 +78,9 @@ struct session {
 };
 
 int session_open_table(struct front *front, struct error *error);
+/* What each WELCOME to one of SESSION's connections says; its secret is the caller's to add. */
+struct session_welcome session_greeting(
+	const struct front *front, const struct session *session);
 /* A client that brought the tenant's token, on the port for commands. Takes fd where it returns
  * 0; else a CUresult to refuse with, *refusal and text filled in. */
 uint32_t session_begin(struct front *front, int fd, const struct hello_from *from,
@@ -95,7 +98,8 @@ uint32_t session_join(struct front *front, int fd, const struct hello_from *from
 uint32_t session_stripe(struct front *front, int fd, const struct hello_from *from,
 	enum refusal *refusal, char text[192]);
 /* The session that FROM names by its secret, in that STATE, or NULL. Every session is compared
- * in full, so that the time tells nothing about how near one was. */
+ * in full, so that the time tells nothing about how near one was. A secret that was offered
+ * takes the place of the one before. */
 struct session *session_find(
 	struct front *front, const struct hello_from *from, enum session_state state);
 /* Whether session_begin would refuse. */

@@ -66,6 +66,8 @@ struct session_piece {
 	uint32_t reserved;
 };
 
+/* Roles of a later day stand in fields that have no meaning for them: releases under one
+ * number of the protocol have one layout. */
 struct session_hello {
 	uint64_t magic;
 	uint32_t version;
@@ -80,16 +82,16 @@ struct session_hello {
 	char pod_uid[40]; /* sessions with the same one share limits; "": those of the same pod
 			   */
 	char token[256];  /* NUL-terminated; compared in constant time */
-	uint64_t memory_limit; /* bytes that they may have of each GPU together; 0 = no limit */
-	uint32_t gpu_count;    /* GPUs that they see; 0 = all */
-	uint32_t reserved;     /* SESSION_GRACE_MS */
+	union {
+		uint64_t memory_limit; /* bytes they may have of each GPU together; 0: any */
+		uint64_t counted;      /* RESUME: how many of the worker's frames */
+	};
+	uint32_t gpu_count; /* GPUs that they see; 0 = all */
+	union {
+		uint32_t reserved;
+		uint32_t grace_ms; /* COMMANDS: how long it is to outlive its connections */
+	};
 };
-/* What roles of a later day say stands in fields that have no meaning for them: releases under
- * one number of the protocol have one layout. */
-#define SESSION_GRACE_MS reserved    /* COMMANDS: how long it is to outlive its connections */
-#define SESSION_COUNTED memory_limit /* RESUME: of the worker's frames */
-#define SESSION_GRANTED_MS sessions  /* WELCOME to COMMANDS: the grace, at most as asked */
-#define SESSION_TAKEN free_memory    /* WELCOME to RESUME: the last frame taken over */
 
 struct session_credential {
 	uint32_t length; /* of what follows: 1 … SESSION_CREDENTIAL_MAX */
@@ -103,12 +105,18 @@ struct session_welcome {
 	uint64_t features; /* what both know */
 	uint8_t session[16];
 	uint8_t secret[16];
-	uint16_t reply_port;  /* where the second connection goes */
-	uint8_t stripe;	      /* to STRIPE: its number, 1 … SESSION_STRIPES */
-	uint8_t gpus;	      /* PROBE: how many there are, … */
-	uint32_t sessions;    /* … how many sessions run, … */
-	uint64_t free_memory; /* … and what the freest GPU has to give */
-	char text[192];	      /* one line, NUL-terminated */
+	uint16_t reply_port; /* where the second connection goes */
+	uint8_t stripe;	     /* to STRIPE: its number, 1 … SESSION_STRIPES */
+	uint8_t gpus;	     /* PROBE: how many there are, … */
+	union {
+		uint32_t sessions;   /* … how many sessions run, … */
+		uint32_t granted_ms; /* to COMMANDS: the grace, at most as asked */
+	};
+	union {
+		uint64_t free_memory; /* … and what the freest GPU has to give */
+		uint64_t taken;	      /* to RESUME: the last frame taken over */
+	};
+	char text[192]; /* one line, NUL-terminated */
 };
 
 #endif
