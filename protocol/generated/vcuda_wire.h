@@ -447,8 +447,11 @@ struct wire_vcudaCaptureBegin {
 	uint32_t existing;
 	uint32_t count;
 	struct wire_run after; /* 4*count x byte */
+	uint32_t edges;
+	struct wire_run data; /* 8*edges x byte */
+	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
+_Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 48, "");
 
 /* call 76 */
 struct wire_vcudaCaptureEnd {
@@ -486,8 +489,11 @@ struct wire_vcudaCaptureUpdate {
 	uint32_t flags;
 	uint32_t count;
 	struct wire_run after; /* 4*count x byte */
+	uint32_t edges;
+	struct wire_run data; /* 8*edges x byte */
+	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
+_Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 48, "");
 
 /* call 79 */
 struct wire_vcudaGraphInstantiate {

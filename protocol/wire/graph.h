@@ -103,4 +103,11 @@ struct graph_edge {
 };
 _Static_assert(sizeof(struct graph_edge) == 16, "");
 
+/* What the next node of a stream that captures waits for. */
+struct graph_tail {
+	uint32_t from;
+	uint8_t data[8]; /* CUgraphEdgeData */
+};
+_Static_assert(sizeof(struct graph_tail) == 12, "");
+
 #endif

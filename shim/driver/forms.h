@@ -85,9 +85,10 @@ CUresult memop_old(CUstream stream);
 
 CUresult event_record(CUevent hEvent, CUstream hStream, unsigned int flags, uint16_t op);
 
-/* Into EXISTING where there is one, behind COUNT of its nodes. */
+/* Into EXISTING where there is one, behind COUNT of its nodes; DATA: what the edges from them
+ * say, NULL: no more than before and behind. */
 CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph *existing,
-	uint32_t *after, size_t count);
+	const uint32_t *after, const CUgraphEdgeData *data, size_t count);
 
 /* The nodes at the other end of a node's edges. LOSSLESS: there is room for edge data. */
 CUresult graph_node_neighbours(CUgraphNode hNode, bool before, CUgraphNode *nodes,

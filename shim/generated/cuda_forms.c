@@ -160,7 +160,7 @@ CUresult hand_cuStreamBatchMemOp(CUstream stream, unsigned int count,
 
 CUresult hand_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-	return capture_begin(hStream, mode, NULL, NULL, 0);
+	return capture_begin(hStream, mode, NULL, NULL, NULL, 0);
 }
 
 CUresult hand_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,

@@ -1832,11 +1832,11 @@ ANSWERS(ready, cuSignalExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync, CUDA_ERROR_INVALID_HANDLE);
 ANSWERS(ready, cuWaitExternalSemaphoresAsync_ptsz, CUDA_ERROR_INVALID_HANDLE);
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture, capture_begin,
-	(CUstream hStream), (hStream, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL, 0));
+	(CUstream hStream), (hStream, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL, NULL, 0));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,
 	cuStreamBeginCapture_ptsz, capture_begin, (CUstream hStream),
 	(hStream ? hStream : CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED, NULL, NULL,
-	0));
+	NULL, 0));
 STUB_STREAM(ready, hStream, CUDA_SUCCESS, cuStreamBeginCapture_v2, hand_cuStreamBeginCapture_v2,
 	(CUstream hStream, CUstreamCaptureMode mode), (hStream, mode));
 STUB_STREAM(ready, hStream ? hStream : CU_STREAM_PER_THREAD, CUDA_SUCCESS,

@@ -5,6 +5,7 @@
  * that began ends it.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "softgpu/driver/graph.h"
 
@@ -14,29 +15,46 @@ static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 /* ---- sets of nodes ---- */
 
-bool node_set_add(struct node_set *set, struct CUgraphNode_st *node)
+static bool node_set_grow(struct node_set *set)
+{
+	size_t room = set->room ? 2 * set->room : 2;
+	struct CUgraphNode_st **item = realloc(set->item, room * sizeof(*item));
+	CUgraphEdgeData *data;
+
+	if (!item)
+		return false;
+	set->item = item;
+	data = realloc(set->data, room * sizeof(*data));
+	if (!data)
+		return false;
+	set->data = data;
+	set->room = room;
+	return true;
+}
+
+bool node_set_add_edge(
+	struct node_set *set, struct CUgraphNode_st *node, const CUgraphEdgeData *data)
 {
 	for (size_t i = 0; i < set->count; i++)
 		if (set->item[i] == node)
 			return true;
-	if (set->count == set->room) {
-		size_t room = set->room ? 2 * set->room : 2;
-		struct CUgraphNode_st **item = realloc(set->item, room * sizeof(*item));
-
-		if (!item)
-			return false;
-		set->item = item;
-		set->room = room;
-	}
-	set->item[set->count++] = node;
+	if (set->count == set->room && !node_set_grow(set))
+		return false;
+	set->item[set->count] = node;
+	set->data[set->count++] = data ? *data : (CUgraphEdgeData){0};
 	return true;
+}
+
+bool node_set_add(struct node_set *set, struct CUgraphNode_st *node)
+{
+	return node_set_add_edge(set, node, NULL);
 }
 
 bool node_set_copy(struct node_set *to, const struct node_set *from)
 {
 	to->count = 0;
 	for (size_t i = 0; i < from->count; i++)
-		if (!node_set_add(to, from->item[i]))
+		if (!node_set_add_edge(to, from->item[i], &from->data[i]))
 			return false;
 	return true;
 }
@@ -44,14 +62,16 @@ bool node_set_copy(struct node_set *to, const struct node_set *from)
 void node_set_free(struct node_set *set)
 {
 	free(set->item);
+	free(set->data);
 	*set = (struct node_set){0};
 }
 
-static void node_set_remove(struct node_set *set, const struct CUgraphNode_st *node)
+void node_set_remove(struct node_set *set, const struct CUgraphNode_st *node)
 {
 	for (size_t i = 0; i < set->count; i++)
 		if (set->item[i] == node) {
 			set->item[i] = set->item[--set->count];
+			set->data[i] = set->data[set->count];
 			return;
 		}
 }
@@ -145,11 +165,22 @@ void capture_tail(struct CUstream_st *stream, struct CUgraphNode_st *node)
 		stream->capture->invalid = true;
 }
 
+/* Whether such a node may come next: some edges are between kernels only. */
+static bool tail_takes(const struct CUstream_st *stream, CUgraphNodeType type)
+{
+	const struct node_set *tail = &stream->tail;
+
+	for (size_t i = 0; i < tail->count; i++)
+		if (!graph_edge_valid(tail->item[i], type, &tail->data[i]))
+			return false;
+	return true;
+}
+
 bool capture_op(struct CUstream_st *stream, struct op *op)
 {
 	struct CUgraphNode_st *node = NULL;
 
-	if (op->bytes && !op->dep_count)
+	if (op->bytes && !op->dep_count && tail_takes(stream, op->node))
 		node = graph_add(stream->capture->graph, op->node, &stream->tail, op, NULL);
 	if (!node) {
 		stream->capture->invalid = true;
@@ -170,6 +201,8 @@ CUresult soft_capture_record(
 		return node_set_copy(&at->tail, &stream->tail) ? CUDA_SUCCESS
 							       : CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (!tail_takes(stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD))
+		return CUDA_ERROR_INVALID_VALUE;
 	node = graph_add(stream->capture->graph, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &stream->tail,
 		NULL, event);
 	if (!node)
@@ -180,9 +213,12 @@ CUresult soft_capture_record(
 
 static CUresult capture_wait_outside(struct CUstream_st *stream, CUevent event)
 {
-	struct CUgraphNode_st *node = graph_add(stream->capture->graph,
-		CU_GRAPH_NODE_TYPE_WAIT_EVENT, &stream->tail, NULL, event);
+	struct CUgraphNode_st *node;
 
+	if (!tail_takes(stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT))
+		return CUDA_ERROR_INVALID_VALUE;
+	node = graph_add(stream->capture->graph, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &stream->tail,
+		NULL, event);
 	if (!node)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	capture_tail(stream, node);
@@ -220,7 +256,7 @@ CUresult soft_capture_wait(struct CUstream_st *stream, CUevent event,
 		stream->tail.count = 0;
 	}
 	for (size_t i = 0; i < at->tail.count; i++)
-		if (!node_set_add(&stream->tail, at->tail.item[i]))
+		if (!node_set_add_edge(&stream->tail, at->tail.item[i], &at->tail.data[i]))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;
 }
@@ -287,8 +323,23 @@ void capture_context_gone(const struct CUctx_st *context)
 
 /* ---- the calls ---- */
 
+/* With the lock held: nodes of GRAPH that the stream's next node waits for too. */
+static CUresult tail_add(struct CUstream_st *stream, const struct CUgraph_st *graph,
+	const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!object_is(nodes[i], OBJECT_NODE) || nodes[i]->graph != graph ||
+			(data && !graph_edge_valid(
+					 nodes[i], CU_GRAPH_NODE_TYPE_KERNEL, &data[i])))
+			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++)
+		if (!node_set_add_edge(&stream->tail, nodes[i], data ? &data[i] : NULL))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
 static CUresult capture_begin(CUstream handle, CUgraph graph, const CUgraphNode *dependencies,
-	size_t count, CUstreamCaptureMode mode)
+	const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode)
 {
 	struct CUstream_st *stream;
 	struct capture *c;
@@ -307,11 +358,8 @@ static CUresult capture_begin(CUstream handle, CUgraph graph, const CUgraphNode 
 	else if (!c)
 		ret = CUDA_ERROR_OUT_OF_MEMORY;
 	stream->tail.count = 0;
-	for (size_t i = 0; i < count && !ret; i++)
-		if (!object_is(dependencies[i], OBJECT_NODE) || dependencies[i]->graph != graph)
-			ret = CUDA_ERROR_INVALID_VALUE;
-		else if (!node_set_add(&stream->tail, dependencies[i]))
-			ret = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!ret)
+		ret = tail_add(stream, graph, dependencies, data, count);
 	if (!ret) {
 		c->graph = graph ? graph : soft_graph_new();
 		if (!c->graph)
@@ -339,20 +387,17 @@ static CUresult capture_begin(CUstream handle, CUgraph graph, const CUgraphNode 
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-	return capture_begin(hStream, NULL, NULL, 0, mode);
+	return capture_begin(hStream, NULL, NULL, NULL, 0, mode);
 }
 
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
 	size_t numDependencies, CUstreamCaptureMode mode)
 {
-	for (size_t i = 0; dependencyData && i < numDependencies; i++)
-		if (dependencyData[i].from_port || dependencyData[i].to_port ||
-			dependencyData[i].type)
-			return CUDA_ERROR_NOT_SUPPORTED;
 	if (!object_is(hGraph, OBJECT_GRAPH))
 		return CUDA_ERROR_INVALID_VALUE;
-	return capture_begin(hStream, hGraph, dependencies, numDependencies, mode);
+	return capture_begin(
+		hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
 }
 
 /* Everything that was captured must come back to the stream that began it. */
@@ -430,9 +475,20 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureSta
 	return ret;
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+/* Whether one of the edges says more than a list without their data can. */
+static bool tail_lossy(const struct node_set *tail)
+{
+	static const CUgraphEdgeData none;
+
+	for (size_t i = 0; i < tail->count; i++)
+		if (memcmp(&tail->data[i], &none, sizeof(none)))
+			return true;
+	return false;
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-	size_t *numDependencies_out)
+	const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
 	struct CUstream_st *stream;
 	CUresult ret = cuStreamIsCapturing(hStream, captureStatus_out);
@@ -448,24 +504,26 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *capt
 			*id_out = stream->capture->id;
 		if (graph_out)
 			*graph_out = stream->capture->graph;
-		if (dependencies_out)
+		if (dependencies_out && !edgeData_out && tail_lossy(&stream->tail))
+			ret = CUDA_ERROR_LOSSY_QUERY;
+		else if (dependencies_out)
 			*dependencies_out = stream->tail.item;
+		if (edgeData_out)
+			*edgeData_out = stream->tail.data;
 		if (numDependencies_out)
 			*numDependencies_out = stream->tail.count;
 	}
 	queue_unref(stream);
 	pthread_mutex_unlock(&queue_lock);
-	return CUDA_SUCCESS;
+	return ret;
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-	const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+	size_t *numDependencies_out)
 {
-	if (edgeData_out)
-		*edgeData_out = NULL;
-	return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out,
-		dependencies_out, numDependencies_out);
+	return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out,
+		dependencies_out, NULL, numDependencies_out);
 }
 
 CUresult cuStreamGetCaptureInfo(
@@ -474,8 +532,8 @@ CUresult cuStreamGetCaptureInfo(
 	return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, NULL, NULL, NULL);
 }
 
-CUresult cuStreamUpdateCaptureDependencies(
-	CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
 	struct CUstream_st *stream;
 	CUresult ret;
@@ -486,30 +544,28 @@ CUresult cuStreamUpdateCaptureDependencies(
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&queue_lock);
-	if (!stream->capture)
+	if (!stream->capture) {
 		ret = CUDA_ERROR_ILLEGAL_STATE;
-	for (size_t i = 0; i < numDependencies && !ret; i++)
-		if (!object_is(dependencies[i], OBJECT_NODE) ||
-			dependencies[i]->graph != stream->capture->graph)
-			ret = CUDA_ERROR_INVALID_VALUE;
-	if (!ret && flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-		stream->tail.count = 0;
-	for (size_t i = 0; i < numDependencies && !ret; i++)
-		if (!node_set_add(&stream->tail, dependencies[i]))
-			ret = CUDA_ERROR_OUT_OF_MEMORY;
+	} else {
+		size_t before = stream->tail.count;
+
+		if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+			stream->tail.count = 0;
+		ret = tail_add(stream, stream->capture->graph, dependencies, dependencyData,
+			numDependencies);
+		if (ret == CUDA_ERROR_INVALID_VALUE)
+			stream->tail.count = before;
+	}
 	queue_unref(stream);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }
 
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
-	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+CUresult cuStreamUpdateCaptureDependencies(
+	CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-	if (dependencyData)
-		for (size_t i = 0; i < numDependencies; i++)
-			if (dependencyData[i].from_port || dependencyData[i].type)
-				return CUDA_ERROR_NOT_SUPPORTED;
-	return cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags);
+	return cuStreamUpdateCaptureDependencies_v2(
+		hStream, dependencies, NULL, numDependencies, flags);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

@@ -50,7 +50,6 @@ static void node_free(struct CUgraphNode_st *node)
 	if (node->condition)
 		condition_put(node->condition);
 	node_set_free(&node->after);
-	free(node->notes);
 	free(node);
 }
 
@@ -59,29 +58,10 @@ static void node_free(struct CUgraphNode_st *node)
 static CUgraphEdgeData edge_data(
 	const struct CUgraphNode_st *from, const struct CUgraphNode_st *to)
 {
-	for (size_t i = 0; i < to->note_count; i++)
-		if (to->notes[i].from == from)
-			return to->notes[i].data;
+	for (size_t i = 0; i < to->after.count; i++)
+		if (to->after.item[i] == from)
+			return to->after.data[i];
 	return (CUgraphEdgeData){0};
-}
-
-static bool edge_note_add(struct CUgraphNode_st *to, const struct CUgraphNode_st *from,
-	const CUgraphEdgeData *data)
-{
-	struct edge_note *notes = realloc(to->notes, (to->note_count + 1) * sizeof(*notes));
-
-	if (!notes)
-		return false;
-	to->notes = notes;
-	notes[to->note_count++] = (struct edge_note){from, *data};
-	return true;
-}
-
-static void edge_note_remove(struct CUgraphNode_st *to, const struct CUgraphNode_st *from)
-{
-	for (size_t i = 0; i < to->note_count; i++)
-		if (to->notes[i].from == from)
-			to->notes[i--] = to->notes[--to->note_count];
 }
 
 void soft_graph_free(struct CUgraph_st *graph)
@@ -139,14 +119,8 @@ void graph_remove(struct CUgraphNode_st *node)
 		graph->nodes[i - 1]->index = i - 1;
 	}
 	graph->count--;
-	for (size_t i = 0; i < graph->count; i++) {
-		struct node_set *after = &graph->nodes[i]->after;
-
-		for (size_t d = 0; d < after->count; d++)
-			if (after->item[d] == node)
-				after->item[d--] = after->item[--after->count];
-		edge_note_remove(graph->nodes[i], node);
-	}
+	for (size_t i = 0; i < graph->count; i++)
+		node_set_remove(&graph->nodes[i]->after, node);
 	node_free(node);
 }
 
@@ -238,15 +212,9 @@ struct CUgraph_st *graph_clone(const struct CUgraph_st *graph)
 		whole = clone_node(clone, graph->nodes[i]);
 	for (size_t i = 0; whole && i < graph->count; i++)
 		for (size_t d = 0; whole && d < graph->nodes[i]->after.count; d++)
-			whole = node_set_add(&clone->nodes[i]->after,
-				clone->nodes[graph->nodes[i]->after.item[d]->index]);
-	for (size_t i = 0; whole && i < graph->count; i++)
-		for (size_t e = 0; whole && e < graph->nodes[i]->note_count; e++) {
-			const struct edge_note *note = &graph->nodes[i]->notes[e];
-
-			whole = edge_note_add(
-				clone->nodes[i], clone->nodes[note->from->index], &note->data);
-		}
+			whole = node_set_add_edge(&clone->nodes[i]->after,
+				clone->nodes[graph->nodes[i]->after.item[d]->index],
+				&graph->nodes[i]->after.data[d]);
 	if (whole)
 		whole = !graph_objects_copy(graph->objects, graph->object_count,
 			&clone->objects, &clone->object_count);
@@ -451,15 +419,15 @@ static bool edge_plain(const CUgraphEdgeData *data)
 }
 
 /* Between kernels, from one of their ports. */
-static bool edge_valid(const struct CUgraphNode_st *from, const struct CUgraphNode_st *to,
-	const CUgraphEdgeData *data)
+bool graph_edge_valid(
+	const struct CUgraphNode_st *from, CUgraphNodeType to, const CUgraphEdgeData *data)
 {
 	if (edge_plain(data))
 		return true;
 	return data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && !data->to_port &&
 	       (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
 		       data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER) &&
-	       from->type == CU_GRAPH_NODE_TYPE_KERNEL && to->type == CU_GRAPH_NODE_TYPE_KERNEL;
+	       from->type == CU_GRAPH_NODE_TYPE_KERNEL && to == CU_GRAPH_NODE_TYPE_KERNEL;
 }
 
 static CUresult edges_check(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
@@ -470,7 +438,7 @@ static CUresult edges_check(CUgraph graph, const CUgraphNode *from, const CUgrap
 	for (size_t i = 0; i < n; i++)
 		if (!object_is(from[i], OBJECT_NODE) || !object_is(to[i], OBJECT_NODE) ||
 			from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i] ||
-			(data && !edge_valid(from[i], to[i], &data[i])))
+			(data && !graph_edge_valid(from[i], to[i]->type, &data[i])))
 			return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -494,9 +462,7 @@ CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 		if (edge_there(from[i], to[i]))
 			ret = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < numDependencies && !ret; i++)
-		if (!node_set_add(&to[i]->after, from[i]) ||
-			(edgeData && !edge_plain(&edgeData[i]) &&
-				!edge_note_add(to[i], from[i], &edgeData[i])))
+		if (!node_set_add_edge(&to[i]->after, from[i], edgeData ? &edgeData[i] : NULL))
 			ret = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
@@ -518,17 +484,8 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
 	for (size_t i = 0; i < numDependencies && !ret; i++)
 		if (!edge_there(from[i], to[i]))
 			ret = CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < numDependencies && !ret; i++) {
-		struct node_set *after = &to[i]->after;
-
-		edge_note_remove(to[i], from[i]);
-
-		for (size_t d = 0; d < after->count; d++)
-			if (after->item[d] == from[i]) {
-				after->item[d] = after->item[--after->count];
-				break;
-			}
-	}
+	for (size_t i = 0; i < numDependencies && !ret; i++)
+		node_set_remove(&to[i]->after, from[i]);
 	pthread_mutex_unlock(&queue_lock);
 	return ret;
 }

@@ -14,17 +14,9 @@
 
 #include "softgpu/driver/softgpu.h"
 
-/* An edge that says more than before and behind. It orders as any other here. */
-struct edge_note {
-	const struct CUgraphNode_st *from;
-	CUgraphEdgeData data;
-};
-
 struct CUgraphNode_st {
 	struct CUgraph_st *graph;
 	struct node_set after; /* what it waits for */
-	struct edge_note *notes;
-	size_t note_count;
 	CUgraphNodeType type;
 	struct op *op;		    /* KERNEL, MEMCPY, MEMSET, HOST, BATCH_MEM_OP */
 	CUevent event;		    /* EVENT_RECORD, WAIT_EVENT; referenced */
@@ -101,6 +93,9 @@ struct CUgraphNode_st *graph_add(struct CUgraph_st *graph, CUgraphNodeType type,
 void graph_remove(struct CUgraphNode_st *node);
 /* What an operation is when it is copied into a stream. */
 struct op *graph_op_copy(const struct op *op);
+/* Whether a node of type TO may have an edge that says DATA from such a node. */
+bool graph_edge_valid(
+	const struct CUgraphNode_st *from, CUgraphNodeType to, const CUgraphEdgeData *data);
 /* Marks everything that the set waits for, and the set itself; the mark. */
 unsigned graph_mark(const struct node_set *set);
 /* Adds references of its own behind those that are there. */
@@ -134,6 +129,10 @@ void capture_tail(struct CUstream_st *stream, struct CUgraphNode_st *node);
 /* A node goes: nothing may name it any more. */
 void capture_forget_node(const struct CUgraphNode_st *node);
 bool node_set_add(struct node_set *set, struct CUgraphNode_st *node);
+/* The same; DATA: what the edge from the node says. It orders as any other here. */
+bool node_set_add_edge(
+	struct node_set *set, struct CUgraphNode_st *node, const CUgraphEdgeData *data);
+void node_set_remove(struct node_set *set, const struct CUgraphNode_st *node);
 bool node_set_copy(struct node_set *to, const struct node_set *from);
 void node_set_free(struct node_set *set);
 

@@ -317,6 +317,7 @@ struct waiter {
 /* graph.h; here since streams and events hold them. */
 struct node_set {
 	struct CUgraphNode_st **item;
+	CUgraphEdgeData *data; /* of each: what the edge from it says */
 	size_t count, room;
 };
 struct event_capture {

@@ -80,20 +80,26 @@ CUresult serve_cuStreamWaitEvent(struct worker *w, struct request *r)
 	return status;
 }
 
-/* The graph that the stream captures into, as the driver knows it. */
-static CUresult capture_graph(struct worker *w, CUstream stream, CUgraph *graph,
-	const CUgraphNode **after, size_t *count)
+/* What a stream captures into, as the driver knows it. */
+struct captured {
+	CUgraph graph;
+	const CUgraphNode *after;
+	const CUgraphEdgeData *edges; /* NULL: they say no more than before and behind */
+	size_t count;
+};
+
+static CUresult capture_graph(struct worker *w, CUstream stream, struct captured *c)
 {
 	CUstreamCaptureStatus state;
-	const CUgraphEdgeData *edges;
 	CUresult status;
 
+	*c = (struct captured){0};
 	if (w->cuda.cuStreamGetCaptureInfo_v3)
 		status = w->cuda.cuStreamGetCaptureInfo_v3(
-			stream, &state, NULL, graph, after, &edges, count);
+			stream, &state, NULL, &c->graph, &c->after, &c->edges, &c->count);
 	else
 		status = w->cuda.cuStreamGetCaptureInfo_v2(
-			stream, &state, NULL, graph, after, count);
+			stream, &state, NULL, &c->graph, &c->after, &c->count);
 	if (!status && state == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	return !status && state == CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_ILLEGAL_STATE
@@ -114,17 +120,15 @@ static CUresult capture_new(
 	struct worker *w, struct request *r, struct worker_stream *stream, uint64_t handle)
 {
 	struct worker_graph *object;
-	const CUgraphNode *after;
-	CUgraph graph;
-	size_t count;
+	struct captured captured;
 	CUresult status;
 
 	status =
 		w->cuda.cuStreamBeginCapture_v2(stream->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 	if (status)
 		return status;
-	status = capture_graph(w, stream->stream, &graph, &after, &count);
-	object = status ? NULL : graph_new_object(graph, handle);
+	status = capture_graph(w, stream->stream, &captured);
+	object = status ? NULL : graph_new_object(captured.graph, handle);
 	if (!status && !object)
 		status = CUDA_ERROR_OUT_OF_MEMORY;
 	if (object) {
@@ -143,14 +147,30 @@ static CUresult capture_new(
 	return CUDA_SUCCESS;
 }
 
-static CUresult capture_into(struct worker *w, struct request *r, struct worker_stream *stream,
-	struct worker_graph *graph, const uint32_t *after, uint32_t count)
+/* What the edges from COUNT nodes say; NULL: no more than before and behind. */
+static const CUgraphEdgeData *edges_in(
+	struct request *r, const struct wire_run *run, uint32_t edges, uint32_t count)
 {
-	CUgraphNode *nodes = graph_nodes_in(r, graph, after, count);
+	const void *data = worker_in(r, run, sizeof(CUgraphEdgeData) * (uint64_t)edges);
+
+	if (edges && edges != count)
+		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
+	return edges ? data : NULL;
+}
+
+static CUresult capture_into(struct worker *w, struct request *r, struct worker_stream *stream,
+	struct worker_graph *graph)
+{
+	const struct wire_vcudaCaptureBegin *req = (const void *)r->body;
+	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
+	const CUgraphEdgeData *data = edges_in(r, &req->data, req->edges, req->count);
+	CUgraphNode *nodes = graph_nodes_in(r, graph, after, req->count);
 	CUresult status;
 
-	if (worker_refused(r))
+	if (worker_refused(r)) {
+		free(nodes);
 		return r->refused;
+	}
 	if (!w->cuda.cuStreamBeginCaptureToGraph) {
 		free(nodes);
 		return worker_lacks(w, "cuStreamBeginCaptureToGraph");
@@ -158,7 +178,7 @@ static CUresult capture_into(struct worker *w, struct request *r, struct worker_
 	status = graph->origin
 			 ? CUDA_ERROR_ILLEGAL_STATE
 			 : w->cuda.cuStreamBeginCaptureToGraph(stream->stream, graph->graph,
-				   nodes, NULL, count, CU_STREAM_CAPTURE_MODE_RELAXED);
+				   nodes, data, req->count, CU_STREAM_CAPTURE_MODE_RELAXED);
 	free(nodes);
 	if (status)
 		return status;
@@ -172,7 +192,6 @@ CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaCaptureBegin *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
-	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
 	struct worker_graph *graph = req->existing ? graph_of(w, r, req->graph) : NULL;
 	CUresult status;
 
@@ -185,7 +204,7 @@ CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
 	if (stream->capture)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	capture_prepare(w, stream);
-	status = req->existing ? capture_into(w, r, stream, graph, after, req->count)
+	status = req->existing ? capture_into(w, r, stream, graph)
 			       : capture_new(w, r, stream, req->graph);
 	if (!status)
 		w->captures++;
@@ -237,35 +256,38 @@ void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream)
 
 CUresult serve_vcudaCaptureTail(struct worker *w, struct request *r)
 {
-	enum { ROOM = 1900 / sizeof(uint32_t) };
+	enum { ROOM = 1900 / sizeof(struct graph_tail) };
 	const struct wire_vcudaCaptureTail *req = (const void *)r->body;
 	struct wire_vcudaCaptureTail_reply *answer = (void *)r->answer;
 	CUstream stream = worker_stream(w, r, req->stream);
 	struct worker_graph *graph = graph_of(w, r, req->graph);
-	const CUgraphNode *after;
-	uint32_t numbers[ROOM];
-	CUgraph actual;
-	size_t count = 0;
+	struct graph_tail list[ROOM] = {0};
+	struct captured captured;
 	CUresult status;
 
 	if (worker_refused(r))
 		return r->refused;
 	if (!w->captures)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	status = capture_graph(w, stream, &actual, &after, &count);
-	if (!status && actual != graph->graph)
+	status = capture_graph(w, stream, &captured);
+	if (!status && captured.graph != graph->graph)
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status)
 		status = graph_refresh(w, graph);
 	if (status)
 		return status;
 	answer->nodes = graph->count;
-	answer->total = (uint32_t)count;
-	for (size_t i = req->first; i < count && answer->count < ROOM; i++)
-		numbers[answer->count++] = graph_number_of(graph, after[i]);
+	answer->total = (uint32_t)captured.count;
+	for (size_t i = req->first; i < captured.count && answer->count < ROOM; i++) {
+		struct graph_tail *tail = &list[answer->count++];
+
+		tail->from = graph_number_of(graph, captured.after[i]);
+		if (captured.edges)
+			memcpy(tail->data, &captured.edges[i], sizeof(tail->data));
+	}
 	if (answer->count)
-		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*numbers)), numbers,
-			answer->count * sizeof(*numbers));
+		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*list)), list,
+			answer->count * sizeof(*list));
 	return r->refused;
 }
 
@@ -275,14 +297,17 @@ CUresult serve_vcudaCaptureUpdate(struct worker *w, struct request *r)
 	CUstream stream = worker_stream(w, r, req->stream);
 	struct worker_graph *graph = graph_of(w, r, req->graph);
 	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
+	const CUgraphEdgeData *data = edges_in(r, &req->data, req->edges, req->count);
 	CUgraphNode *nodes = graph_nodes_in(r, graph, after, req->count);
 	CUresult status;
 
-	if (worker_refused(r))
+	if (worker_refused(r)) {
+		free(nodes);
 		return r->refused;
+	}
 	status = w->cuda.cuStreamUpdateCaptureDependencies_v2
 			 ? w->cuda.cuStreamUpdateCaptureDependencies_v2(
-				   stream, nodes, NULL, req->count, req->flags)
+				   stream, nodes, data, req->count, req->flags)
 			 : worker_lacks(w, "cuStreamUpdateCaptureDependencies");
 	free(nodes);
 	return status;
@@ -293,10 +318,8 @@ CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r)
 	const struct wire_vcudaCaptureEmpty *req = (const void *)r->body;
 	CUstream stream = worker_stream(w, r, req->stream);
 	struct worker_graph *graph = graph_of(w, r, req->graph);
-	const CUgraphNode *after;
+	struct captured captured;
 	CUgraphNode node = NULL;
-	CUgraph actual;
-	size_t count = 0;
 	CUresult status;
 
 	if (worker_refused(r))
@@ -305,11 +328,12 @@ CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!w->cuda.cuStreamUpdateCaptureDependencies_v2)
 		return worker_lacks(w, "cuStreamUpdateCaptureDependencies");
-	status = capture_graph(w, stream, &actual, &after, &count);
-	if (!status && actual != graph->graph)
+	status = capture_graph(w, stream, &captured);
+	if (!status && captured.graph != graph->graph)
 		status = CUDA_ERROR_INVALID_VALUE;
 	if (!status)
-		status = w->cuda.cuGraphAddEmptyNode(&node, actual, after, count);
+		status = w->cuda.cuGraphAddEmptyNode(
+			&node, captured.graph, captured.after, captured.count);
 	if (!status)
 		status = w->cuda.cuStreamUpdateCaptureDependencies_v2(
 			stream, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);

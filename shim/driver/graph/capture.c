@@ -210,16 +210,6 @@ void capture_reset(struct context *context)
 
 /* ---- the calls ---- */
 
-bool capture_edges_plain(const CUgraphEdgeData *data, size_t n)
-{
-	static const CUgraphEdgeData none;
-
-	for (size_t i = 0; data && i < n; i++)
-		if (memcmp(&data[i], &none, sizeof(none)))
-			return false;
-	return true;
-}
-
 static CUresult capture_may_begin(CUstream hStream, uint64_t *number)
 {
 	CUresult status = stream_plain(hStream, number);
@@ -236,7 +226,7 @@ static CUresult capture_may_begin(CUstream hStream, uint64_t *number)
 }
 
 CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph *existing,
-	uint32_t *after, size_t count)
+	const uint32_t *after, const CUgraphEdgeData *data, size_t count)
 {
 	struct context *context = context_current();
 	struct wire_vcudaCaptureBegin *body;
@@ -290,7 +280,9 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	body->graph = c->graph->handle;
 	body->existing = existing != NULL;
 	body->count = (uint32_t)count;
+	body->edges = data ? (uint32_t)count : 0;
 	shim_put(&call, &body->after, after, count * sizeof(*after));
+	shim_put(&call, &body->data, data, body->edges * sizeof(*data));
 	status = shim_post(&call);
 	if (status) {
 		struct graph *graph = existing ? NULL : c->graph;
@@ -318,11 +310,12 @@ CUresult hand_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 	status = capture_may_begin(hStream, &number);
 	if (status)
 		return status;
-	if (!capture_edges_plain(dependencyData, numDependencies))
-		return CUDA_ERROR_NOT_SUPPORTED;
 	status = graph_numbers(graph, dependencies, numDependencies, &after);
 	if (!status)
-		status = capture_begin(hStream, mode, graph, after, numDependencies);
+		status = capture_edges(graph, after, &dependencyData, numDependencies);
+	if (!status)
+		status = capture_begin(
+			hStream, mode, graph, after, dependencyData, numDependencies);
 	free(after);
 	return status;
 }

@@ -4,10 +4,12 @@
  * nodes is known here.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/generated/cuda_hand.h"
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
+#include "protocol/wire/graph.h"
 #include "shim/driver/graph/capture_state.h"
 #include "shim/engine/engine.h"
 
@@ -35,51 +37,90 @@ CUresult hand_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
 	return CUDA_SUCCESS;
 }
 
-/* Asks what the stream's next node will wait for; kept with the capture until it is asked
- * again.
- */
-static CUresult capture_tail(struct capture *c, uint64_t stream, size_t *total)
+static bool edge_plain(const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData none;
+
+	return !memcmp(data, &none, sizeof(none));
+}
+
+/* From a kernel's port, which only another kernel's node can take. */
+static bool edge_valid(struct graph *graph, uint32_t from, const CUgraphEdgeData *data)
+{
+	CUgraphEdgeData plain = {.from_port = data->from_port, .type = data->type};
+	uint32_t type;
+
+	return !memcmp(data, &plain, sizeof(plain)) &&
+	       data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC &&
+	       (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+		       data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER) &&
+	       !graph_node_type(graph, from, &type) && type == CU_GRAPH_NODE_TYPE_KERNEL;
+}
+
+CUresult capture_edges(
+	struct graph *graph, const uint32_t *from, const CUgraphEdgeData **data, size_t count)
+{
+	bool plain = true;
+
+	for (size_t i = 0; *data && i < count; i++) {
+		if (edge_plain(&(*data)[i]))
+			continue;
+		if (!edge_valid(graph, from[i], &(*data)[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+		plain = false;
+	}
+	if (plain)
+		*data = NULL;
+	return CUDA_SUCCESS;
+}
+
+/* What the stream's next node waits for, as far as one answer tells it, behind *HAVE others. */
+static CUresult tail_ask(struct capture *c, uint64_t stream, size_t *have, size_t *total)
 {
 	const struct wire_vcudaCaptureTail_reply *reply;
-	CUgraphNode *tail = NULL;
+	struct wire_vcudaCaptureTail *body;
+	const struct graph_tail *list;
+	struct shim_call call;
+	size_t bytes;
+
+	body = shim_begin(&call, OP_vcudaCaptureTail, sizeof(*body));
+	body->stream = stream;
+	body->graph = c->graph->handle;
+	body->first = (uint32_t)*have;
+	reply = shim_wait(&call, sizeof(*reply));
+	if (!reply)
+		return shim_end(&call);
+	list = shim_run(&call, &reply->list, &bytes);
+	*total = reply->total < GRAPH_NODES_MAX ? reply->total : 0;
+	c->graph->count = reply->nodes < GRAPH_NODES_MAX ? reply->nodes : 0;
+	if (!*have) {
+		free(c->tail);
+		free(c->edges);
+		c->tail = calloc(*total + 1, sizeof(*c->tail));
+		c->edges = calloc(*total + 1, sizeof(*c->edges));
+		c->room = c->tail && c->edges ? *total : 0;
+	}
+	if (!c->tail || !c->edges || (*have < *total && (!list || bytes < sizeof(*list))))
+		call.status = CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; !call.status && i < bytes / sizeof(*list) && *have < c->room; i++) {
+		c->tail[*have] = graph_node_name(c->graph, list[i].from);
+		memcpy(&c->edges[(*have)++], list[i].data, sizeof(*c->edges));
+	}
+	return shim_end(&call);
+}
+
+/* Asks for all of it; kept with the capture until it is asked again. */
+static CUresult capture_tail(struct capture *c, uint64_t stream, size_t *total)
+{
 	size_t have = 0;
 	CUresult status;
 
 	*total = 0;
-	do {
-		struct wire_vcudaCaptureTail *body;
-		const uint32_t *numbers;
-		struct shim_call call;
-		size_t bytes;
-
-		body = shim_begin(&call, OP_vcudaCaptureTail, sizeof(*body));
-		body->stream = stream;
-		body->graph = c->graph->handle;
-		body->first = (uint32_t)have;
-		reply = shim_wait(&call, sizeof(*reply));
-		if (reply) {
-			numbers = shim_run(&call, &reply->list, &bytes);
-			*total = reply->total < GRAPH_NODES_MAX ? reply->total : 0;
-			c->graph->count = reply->nodes < GRAPH_NODES_MAX ? reply->nodes : 0;
-			if (!tail)
-				tail = calloc(*total + 1, sizeof(CUgraphNode));
-			for (size_t i = 0; tail && numbers && i < bytes / 4 && have < *total;
-				i++)
-				tail[have++] = graph_node_name(c->graph, numbers[i]);
-			if (!tail || (have < *total && !bytes))
-				call.status = CUDA_ERROR_OUT_OF_MEMORY;
-		}
-		status = shim_end(&call);
-	} while (!status && have < *total);
-	if (status) {
-		free(tail);
-		return status;
-	}
-	free(c->tail);
-	free(c->edges);
-	c->tail = tail;
-	c->edges = calloc(*total + 1, sizeof(*c->edges));
-	return c->edges ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	do
+		status = tail_ask(c, stream, &have, total);
+	while (!status && have < *total && have < c->room);
+	*total = have;
+	return status;
 }
 
 CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
@@ -107,6 +148,9 @@ CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
 	status = capture_tail(c, number, &total);
 	if (status)
 		return status;
+	for (size_t i = 0; dependencies_out && !edgeData_out && i < total; i++)
+		if (!edge_plain(&c->edges[i]))
+			return CUDA_ERROR_LOSSY_QUERY;
 	if (dependencies_out)
 		*dependencies_out = c->tail;
 	if (edgeData_out)
@@ -134,17 +178,21 @@ CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!capture_edges_plain(dependencyData, numDependencies))
-		return CUDA_ERROR_NOT_SUPPORTED;
 	status = graph_numbers(graph, dependencies, numDependencies, &after);
-	if (status)
+	if (!status)
+		status = capture_edges(graph, after, &dependencyData, numDependencies);
+	if (status) {
+		free(after);
 		return status;
+	}
 	body = shim_begin(&call, OP_vcudaCaptureUpdate, sizeof(*body));
 	body->stream = stream;
 	body->graph = graph->handle;
 	body->flags = flags;
 	body->count = (uint32_t)numDependencies;
+	body->edges = dependencyData ? body->count : 0;
 	shim_put(&call, &body->after, after, numDependencies * sizeof(*after));
+	shim_put(&call, &body->data, dependencyData, body->edges * sizeof(*dependencyData));
 	free(after);
 	return shim_post(&call);
 }

@@ -24,6 +24,7 @@ struct capture {
 	/* What GetCaptureInfo handed out last. */
 	CUgraphNode *tail;
 	CUgraphEdgeData *edges;
+	size_t room; /* of both */
 };
 
 /* With the lock held. NULL: it does not capture. */
@@ -32,7 +33,9 @@ struct capture *capture_of_stream(const struct stream *stream);
 struct capture *capture_of_number(uint64_t number);
 /* The capture of a stream that the context's legacy stream waits for; NULL: none. */
 struct capture *capture_around_legacy(const struct context *context);
-/* Whether edges say no more than before and behind. */
-bool capture_edges_plain(const CUgraphEdgeData *data, size_t n);
+/* Checks what edges from COUNT nodes of the graph to a stream's next node say. Where that is no
+ * more than before and behind, *DATA becomes NULL. */
+CUresult capture_edges(
+	struct graph *graph, const uint32_t *from, const CUgraphEdgeData **data, size_t count);
 
 #endif
