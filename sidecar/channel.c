@@ -92,6 +92,12 @@ static void channel_broke(struct channel *channel, uint64_t now, const char *tex
 		channel_lose(channel, STATUS_LOST, text);
 }
 
+static void channel_not_resumed(struct channel *channel, const char *text)
+{
+	atomic_fetch_add(&channel->server->resumes_failed, 1);
+	channel_lose(channel, STATUS_LOST, text);
+}
+
 /* The agent has taken us back, or nobody will. */
 static void channel_resumed(struct channel *channel, uint64_t now)
 {
@@ -108,11 +114,11 @@ static void channel_resumed(struct channel *channel, uint64_t now)
 	if (!channel->link) {
 		snprintf(text, sizeof(text), "the connection broke, and: %s",
 			resume->error.text);
-		channel_lose(channel, STATUS_LOST, text);
+		channel_not_resumed(channel, text);
 		return;
 	}
 	if (ring_rewind(&channel->ring, taken)) {
-		channel_lose(channel, STATUS_LOST, "the agent has taken what was never sent");
+		channel_not_resumed(channel, "the agent has taken what was never sent");
 		return;
 	}
 	stripes_init(&channel->stripes, channel->link, &resume->hello, &resume->welcome,

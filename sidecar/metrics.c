@@ -65,6 +65,15 @@ char *sidecar_metrics(struct server *server, bool openmetrics)
 		     "# TYPE vcuda_sidecar_info gauge\n"
 		     "vcuda_sidecar_info{version=\"" VCUDA_VERSION "\"} 1\n");
 	one(out, "vcuda_sidecar_channels", "gauge", "Programs that are joined.", wire.channels);
+	one(out, "vcuda_sidecar_sessions_reconnecting", "gauge",
+		"Sessions whose connections are cut, while the grace lasts.",
+		wire.reconnecting);
+	fprintf(out,
+		"# HELP vcuda_sidecar_resumes_total How cut connections ended.\n"
+		"# TYPE vcuda_sidecar_resumes_total counter\n"
+		"vcuda_sidecar_resumes_total{result=\"resumed\"} %" PRIu64 "\n"
+		"vcuda_sidecar_resumes_total{result=\"failed\"} %" PRIu64 "\n",
+		atomic_load(&server->resumed), atomic_load(&server->resumes_failed));
 	one(out, "vcuda_sidecar_attached_total", "counter", "Programs that got a session.",
 		server->attached);
 	one(out, "vcuda_sidecar_refused_total", "counter", "Programs that got none.",

@@ -44,7 +44,7 @@ struct server {
 	struct segment *spare;	 /* as large as a channel's own */
 	_Atomic unsigned ending; /* channels whose program is gone, but not its memory */
 	/* Totals, for `status`. */
-	_Atomic uint64_t attached, refused, poisoned, lost, resumed;
+	_Atomic uint64_t attached, refused, poisoned, lost, resumed, resumes_failed;
 	_Atomic uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
 	struct latency latency[LATENCY_CLASSES]; /* of channels that are gone; under the lock */
 };

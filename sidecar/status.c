@@ -72,7 +72,10 @@ struct wire_totals status_totals(const struct server *server)
 		.bytes_received = server->bytes_received};
 
 	for (const struct channel *c = server->channels; c; c = c->next) {
-		wire.channels += atomic_load(&c->state) == CHANNEL_OPEN;
+		bool open = atomic_load(&c->state) == CHANNEL_OPEN;
+
+		wire.channels += open;
+		wire.reconnecting += open && resume_is_cut(&c->resume);
 		wire.frames_sent += c->frames_sent;
 		wire.bytes_sent += c->bytes_sent;
 		wire.frames_received += c->frames_received;
@@ -110,6 +113,7 @@ static cJSON *status_object(struct server *server)
 	add(totals, "poisoned", server->poisoned);
 	add(totals, "lost", server->lost);
 	add(totals, "resumed", server->resumed);
+	add(totals, "resumes_failed", server->resumes_failed);
 	add_wire(totals, wire.frames_sent, wire.bytes_sent, wire.frames_received,
 		wire.bytes_received);
 	return root;

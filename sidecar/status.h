@@ -13,7 +13,8 @@
 
 /* Of all channels that are and were. */
 struct wire_totals {
-	uint64_t channels; /* that are */
+	uint64_t channels;     /* that are */
+	uint64_t reconnecting; /* … whose connections are cut */
 	uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
 };
 /* Under the server's lock. */

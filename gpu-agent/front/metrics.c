@@ -112,9 +112,9 @@ static void print_sessions(FILE *out, const struct front *front)
 		c->sessions);
 	one(out, "vcuda_agent_sessions_parked", "gauge",
 		"Running sessions whose connections are cut.", parked);
-	SOME(out, "vcuda_agent_resumes_total", "counter",
-		"Clients that came back to their session.", "result", {"resumed", c->resumes},
-		{"refused", c->resumes_refused});
+	SOME(out, "vcuda_agent_resumes_total", "counter", "How cut sessions went on.", "result",
+		{"resumed", c->resumes}, {"refused", c->resumes_refused},
+		{"expired", c->resumes_expired});
 	print_histogram(out, "vcuda_agent_session_wait_seconds",
 		"From a client's HELLO until a worker is there for it.", &c->waits,
 		wait_bounds);

@@ -28,7 +28,7 @@ struct counters {
 	struct latencies latencies;
 	uint64_t refused[REFUSALS];
 	uint64_t sessions, probes, worker_starts;
-	uint64_t resumes, resumes_refused;
+	uint64_t resumes, resumes_refused, resumes_expired;
 	uint64_t exits_clean, exits_failed, exits_signal;
 	uint64_t peer_faults; /* datagrams of workers that made no sense */
 	uint64_t lease_refused;

@@ -230,6 +230,7 @@ uint32_t resume_end(struct front *front, int fd, const struct hello_from *from,
 	if (session) {
 		log_of(&session->subject, LOG_INFO, "session.given_up", "peer=%s",
 			from->peer->text);
+		session->resume.parked_at = 0;
 		pool_stop(front, session->worker, STATUS_OK, "the client ended it");
 	}
 	hello_welcome(from->transport, fd, &welcome);

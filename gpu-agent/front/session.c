@@ -449,6 +449,7 @@ void session_ended(struct front *front, struct session *session)
 		(unsigned long long)session->stats.bytes_sent,
 		(unsigned long long)session->stats.errors);
 	metrics_duration(front, wait_now() - session->begun);
+	front->counters.resumes_expired += session->resume.parked_at != 0;
 	sharing_forget(front, session);
 	timeshare_end(front, session);
 	quota_close_account(front, session);

@@ -459,7 +459,7 @@ def check_names(checks):
         checks.check(f"metrics of {file}", not used and "none" or used - metrics)
     check_alerts(checks)
     labels = {"gpu", "UUID", "modelName", "state", "reason", "direction", "version", "protocol", "driver"}
-    given = set(re.findall(r'([A-Za-z]+)=\\"', source)) | set(re.findall(r'"(state|reason|direction)"', source))
+    given = set(re.findall(r'([A-Za-z]+)=\\"', source)) | set(re.findall(r'"(state|reason|direction|result)"', source))
     checks.check("labels of metrics.c", labels - given)
     used = set(re.findall(r"by \(([^)]*)\)", (CHART / "files/dashboard.json").read_text()))
     used = {word.strip() for group in used for word in group.split(",")} - {"pod", "node"}

@@ -22,7 +22,7 @@ PREFIX = "tensor-fusion.ai/"
 OURS = {"status", "injected-version", "component", "injection", "gpu"}
 # Annotation: the environment of the sidecar that it becomes.
 REACHES = {"vram-limit": "VCUDA_VRAM_LIMIT", "gpu-count": "VCUDA_GPU_COUNT", "shm-size": "VCUDA_SHM_SIZE",
-           "log-level": "VCUDA_LOG_LEVEL", "server": "VCUDA_AGENT", "ipc-mode": "VCUDA_IPC"}
+           "grace": "VCUDA_GRACE", "log-level": "VCUDA_LOG_LEVEL", "server": "VCUDA_AGENT", "ipc-mode": "VCUDA_IPC"}
 
 
 def sets(line):

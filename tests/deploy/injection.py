@@ -255,7 +255,8 @@ def check_sidecar(raw, sidecar, ipc, native):
         "VCUDA_AGENT": says("server", SERVER), "VCUDA_IPC": ipc,
         "VCUDA_SOCKET": "/run/tensor-fusion/vcuda.sock",
         "VCUDA_VRAM_LIMIT": says("vram-limit", ""), "VCUDA_GPU_COUNT": says("gpu-count", ""),
-        "VCUDA_SHM_SIZE": says("shm-size", "256Mi"), "VCUDA_LOG_LEVEL": says("log-level", "info"),
+        "VCUDA_SHM_SIZE": says("shm-size", "256Mi"), "VCUDA_GRACE": says("grace", "30"),
+        "VCUDA_LOG_LEVEL": says("log-level", "info"),
         "VCUDA_TOKEN_FILE": "/etc/vcuda/token/token" if secret else "",
         "POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_UID": "metadata.uid"})
     same("the sidecar's form", sidecar.get("restartPolicy"), "Always" if native else None)

@@ -6,6 +6,7 @@ import signal
 from proxy import Proxy, cutting
 from stack import App, Sidecar, now, stack, wait_for
 from test_front import another_front
+from test_latency import client
 from test_tls import secured
 
 FAULT = "fault+native://{}?"
@@ -17,6 +18,14 @@ def resumed(s, result="resumed"):
     """How often the agent has taken a session back."""
     for line in s.agent.http("/metrics").split("\n"):
         if line.startswith(f'vcuda_agent_resumes_total{{result="{result}"}}'):
+            return int(line.split()[-1])
+    raise AssertionError("no such metric")
+
+
+def of_sidecar(s, name):
+    """A figure of the sidecar's."""
+    for line in client(s, "metrics").split("\n"):
+        if line.startswith(f"vcuda_sidecar_{name} "):
             return int(line.split()[-1])
     raise AssertionError("no such metric")
 
@@ -39,7 +48,10 @@ def test_each_connection_carries_some_bytes():
         app = s.app("sum", 20, 4096)
         app.right(30)
         assert resumed(s) >= 20, f"resumed {resumed(s)} times"
+        assert of_sidecar(s, 'resumes_total{result="resumed"}') == resumed(s)
+        assert not of_sidecar(s, 'resumes_total{result="failed"}') and not of_sidecar(s, "sessions_reconnecting")
         ended(s)
+        assert not resumed(s, "expired"), "a program that ends well"
 
 
 def test_stripes_cut_in_large_copies():
@@ -98,6 +110,9 @@ def test_beyond_the_grace():
         s.between.dark = True
         s.between.cut()
         began = now()
+        wait_for(lambda: of_sidecar(s, "sessions_reconnecting") == 1, 1, "it is told that a session is cut", every=0.02)
         app.wait(20)
         assert now() - began < 9, f"{now() - began:.1f} s"
+        assert of_sidecar(s, 'resumes_total{result="failed"}') == 1 and not of_sidecar(s, "sessions_reconnecting")
         wait_for(lambda: not s.agent.sessions(), 12, "the agent has its memory back")
+        assert resumed(s, "expired") == 1 and not resumed(s, "refused")

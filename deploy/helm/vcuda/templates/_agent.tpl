@@ -7,6 +7,7 @@ ports:
   recv: {{ .Values.agent.ports.recv }}
   control: {{ .Values.agent.ports.control }}
 drain_seconds: {{ .Values.agent.drainSeconds }}
+grace: {{ .Values.agent.grace }}s
 cache_dir: /var/cache/vcuda/modules
 log: {{ .Values.agent.logLevel }}
 {{- if .Values.auth.enabled }}

@@ -44,6 +44,7 @@ sidecar:
     - {name: VCUDA_VRAM_LIMIT, value: "${vramLimit}"}
     - {name: VCUDA_GPU_COUNT, value: "${gpuCount}"}
     - {name: VCUDA_SHM_SIZE, value: "${shmSize}"}
+    - {name: VCUDA_GRACE, value: "${grace}"}
     - {name: VCUDA_LOG_LEVEL, value: "${logLevel}"}
     - {name: VCUDA_TOKEN_FILE, value: "${tokenFile}"}
     {{- if .Values.tls.enabled }}
@@ -146,6 +147,7 @@ labels:
 - {key: native-sidecar, form: "^false$", takes: "false here: the cluster is older than 1.29, or injector.nativeSidecar is false"}
 {{- end }}
 - {key: protocol, form: "^native$", takes: "native; no other transport is served yet"}
+- {key: grace, form: "^(0|[1-9][0-9]{0,2}|[12][0-9]{3}|3[0-5][0-9]{2}|3600)$", takes: "seconds from 0 to 3600; 0 switches it off"}
 - {key: log-level, form: "^(error|warn|info|debug)$", takes: "error, warn, info or debug"}
 - {key: server, form: "^[-A-Za-z0-9._:,/]{1,1000}$", takes: "HOST, HOST:PORT or a list of them with commas"}
 - {key: auth-secret, form: "^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", takes: "the name of a secret"}
@@ -316,6 +318,9 @@ of TensorFusion and its operator; here nothing acts on it (docs/KUBERNETES.md)
 - name: shmSize
   cel: "variables.annotations[?'{{ $p }}shm-size'].orValue('{{ .Values.injector.shmSize }}')"
   jmespath: "annotations.\"{{ $p }}shm-size\" || '{{ .Values.injector.shmSize }}'"
+- name: grace
+  cel: "variables.annotations[?'{{ $p }}grace'].orValue('{{ .Values.injector.grace }}')"
+  jmespath: "annotations.\"{{ $p }}grace\" || '{{ .Values.injector.grace }}'"
 - name: logLevel
   cel: "variables.annotations[?'{{ $p }}log-level'].orValue('{{ .Values.injector.logLevel }}')"
   jmespath: "annotations.\"{{ $p }}log-level\" || '{{ .Values.injector.logLevel }}'"
