@@ -7,48 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/wait.h"
+#include "transport/tcp.h"
 
 #define HTTP_SECONDS 5
 #define HTTP_MAX ((size_t)16 << 20) /* 4096 sessions */
-
-static int http_dial(const char *host, uint16_t port, struct error *error)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-	struct timeval patience = {.tv_sec = HTTP_SECONDS};
-	char service[8];
-	int fd = -1, ret, cause = 0;
-
-	snprintf(service, sizeof(service), "%u", port);
-	ret = getaddrinfo(host, service, &hints, &list);
-	if (ret)
-		return error_set(error, EHOSTUNREACH, "%s: %s", host, gai_strerror(ret));
-	for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) {
-		fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		/* The limit on sending holds for connecting too. */
-		if (fd >= 0 &&
-			(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
-				setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
-					sizeof(patience)) ||
-				connect(fd, at->ai_addr, at->ai_addrlen))) {
-			cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
-			close(fd);
-			fd = -1;
-		}
-	}
-	freeaddrinfo(list);
-	return fd >= 0 ? fd
-		       : error_set(error, cause, "the agent's control port %s:%u", host, port);
-}
 
 int http_token(char token[HTTP_TOKEN], const char *path, struct error *error)
 {
@@ -86,7 +56,7 @@ int http_get(const char *host, uint16_t port, const char *path, const char *toke
 	struct error *error)
 {
 	cleanup_free char *answer = malloc(HTTP_MAX + 1);
-	cleanup_close int fd = http_dial(host, port, error);
+	cleanup_close int fd = tcp_connect(host, port, HTTP_SECONDS, error);
 	uint64_t deadline = wait_now() + HTTP_SECONDS * 1000000000ull;
 	char request[768];
 	char *body;
@@ -94,7 +64,7 @@ int http_get(const char *host, uint16_t port, const char *path, const char *toke
 	int status, n;
 
 	if (fd < 0)
-		return fd;
+		return error_wrap(error, fd, "the agent's control port");
 	n = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: %s\r\n%s%s%s\r\n",
 		path, host, *token ? "Authorization: Bearer " : "", token,
 		*token ? "\r\n" : "");

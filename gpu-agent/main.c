@@ -18,6 +18,7 @@
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/identity/key_set.h"
+#include "gpu-agent/keeper/keeper.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
@@ -89,6 +90,8 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "--role"))
 		return role_main(argv[2]);
 	sandbox_hide(); /* it reads the token */
+	if (argc >= 2 && !strcmp(argv[1], "keep"))
+		return keeper_main(argc - 2, argv + 2);
 	log_open("gpu-agent");
 	todo = agent_options_parse(argc, argv, &config, &error);
 	if (todo == OPTIONS_DONE)

@@ -45,11 +45,12 @@ ALLOWED = {
     # The headers of what the kinds of process say to each other, and main.c, which starts each.
     "gpu-agent": "common protocol/wire transport",
     "gpu-agent/main.c":
-        "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/identity gpu-agent/probe gpu-agent/sandbox"
-        " gpu-agent/cache",
+        "common gpu-agent gpu-agent/supervisor gpu-agent/front gpu-agent/identity gpu-agent/keeper gpu-agent/probe"
+        " gpu-agent/sandbox gpu-agent/cache",
     "gpu-agent/cache": "common gpu-agent",
     "gpu-agent/sandbox": "common gpu-agent gpu-agent/cache",
     "gpu-agent/identity": "common",
+    "gpu-agent/keeper": "common transport gpu-agent/identity",
     "gpu-agent/probe": "common gpu-agent",
     "gpu-agent/supervisor": "common transport gpu-agent gpu-agent/cache gpu-agent/sandbox",
     "gpu-agent/front":

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "transport/resolve.h"
 
 static int parse_fail(const char *text, struct error *error)
 {
@@ -132,4 +134,32 @@ void tcp_peer(const struct sockaddr_storage *from, struct transport_peer *peer)
 		inet_ntop(AF_INET, &address.s6_addr[12], peer->text, sizeof(peer->text));
 	else
 		inet_ntop(AF_INET6, &address, peer->text, sizeof(peer->text));
+}
+
+int tcp_connect(const char *host, uint16_t port, unsigned seconds, struct error *error)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+	struct timeval patience = {.tv_sec = seconds};
+	char service[8];
+	int fd = -1, cause = 0, ret;
+
+	snprintf(service, sizeof(service), "%u", port);
+	ret = resolve_host(host, service, &hints, &list, error);
+	if (ret)
+		return ret;
+	for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next) {
+		fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		/* The limit on sending holds for connecting too. */
+		if (fd >= 0 &&
+			(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+				setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+					sizeof(patience)) ||
+				connect(fd, at->ai_addr, at->ai_addrlen))) {
+			cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
+			close(fd);
+			fd = -1;
+		}
+	}
+	freeaddrinfo(list);
+	return fd >= 0 ? fd : error_set(error, cause, "%s:%u", host, port);
 }

@@ -19,6 +19,11 @@ int tcp_parse_host(const char *text, uint16_t default_port, char *host, uint16_t
  * port 0: any; *bound says which.  fd or -errno; a busy port says so in *error. */
 int tcp_listen(const char *host, uint16_t port, uint16_t *bound, struct error *error);
 
+/* A connection to HOST whose every wait ends after SECONDS, that for the connection too; names
+ * are looked up as resolve.h says. It blocks. fd, or -errno with *error naming host and port.
+ */
+int tcp_connect(const char *host, uint16_t port, unsigned seconds, struct error *error);
+
 /* Who FROM is: key is his address, IPv4 mapped, and text what people write. */
 void tcp_peer(const struct sockaddr_storage *from, struct transport_peer *peer);
 

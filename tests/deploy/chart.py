@@ -53,8 +53,16 @@ MATRIX = {
     "monitoring on": (["metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true",
                        "metrics.dashboard.enabled=true"], [MAP], ["PodMonitor", "PrometheusRule"], []),
     "token": (["auth.enabled=true", "auth.token=abc", "auth.namespaces={a,b}"], [MAP], ["Secret"], []),
-    "tls": (["tls.enabled=true", "tls.namespaces={a,b}"], [MAP], ["Secret", "ConfigMap"], ["Issuer", "Certificate"]),
-    "tls of theirs": (["tls.enabled=true", "tls.issuer=existing"], [MAP], [], ["Secret"]),
+    "tls": (["tls.enabled=true", "tls.namespaces={a,b}"], [MAP], ["Secret", "ConfigMap", "CronJob", "Role", "RoleBinding"],
+            ["Issuer", "Certificate", "ClusterRoleBinding"]),
+    "tls by helm": (["tls.enabled=true", "tls.issuer=helm"], [MAP], ["Secret"], ["CronJob", "Role", "Issuer"]),
+    "keys and tls by the Job": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "keeper.schedule=5 4 * * 1-5"],
+                                [MAP], ["CronJob", "Role", "ClusterRoleBinding"], []),
+    "keys by the Job": (["tls.enabled=true", "tls.issuer=existing", "auth.serviceAccount.enabled=true"], [MAP],
+                        ["CronJob", "Role", "ClusterRoleBinding"], []),
+    "keys by hand": (["tls.enabled=true", "tls.issuer=existing", "auth.serviceAccount.enabled=true", "auth.serviceAccount.jwks=\\{"], [MAP], [],
+                     ["CronJob", "Role", "ClusterRoleBinding"]),
+    "tls of theirs": (["tls.enabled=true", "tls.issuer=existing"], [MAP], [], ["Secret", "CronJob"]),
     "accounts": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys",
                   "auth.serviceAccount.tenant=service_account", "auth.serviceAccount.issuer=https://x.example"], [*KYVERNO], ["Secret"], []),
     "accounts, old kyverno": (["tls.enabled=true", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys"],
@@ -92,7 +100,10 @@ REFUSED = [
     (["auth.enabled=true", "auth.existing=true", "auth.token=x"], [MAP], "auth.token is of no use"),
     (["auth.limits.a.memory=1Gi"], [], "auth.enabled is false"),
     (["auth.serviceAccount.enabled=true"], [MAP], "needs tls.enabled"),
-    (["auth.serviceAccount.enabled=true", "tls.enabled=true"], [MAP], "kubectl get --raw /openid/v1/jwks"),
+    (["keeper.schedule=daily"], [MAP], "keeper/schedule"),
+    (["injector.grace=3601"], [MAP], "injector/grace"),
+    (["agent.grace=5m"], [MAP], "agent/grace"),
+    (["agent.config.grace=5m"], [MAP], "the chart sets this key itself"),
     (["auth.serviceAccount.enabled=true", "tls.enabled=true", "auth.enabled=true"], [MAP], "takes the place of the secrets"),
     (["auth.serviceAccount.configMap=x"], [MAP], "auth.serviceAccount.enabled is false"),
     (["auth.serviceAccount.seconds=60"], [MAP], "auth/serviceAccount/seconds"),
@@ -292,7 +303,7 @@ def check_agent(checks):
                if thing and thing["kind"] == "ConfigMap" and "agent.yaml" in thing["data"]]
     texts = [yaml.safe_load(text) for text in configs]
     checks.check("the configuration that is tried", len(texts) != 2 or "token_file" not in texts[0]
-                 or {**texts[1], "token_file": texts[0]["token_file"]} != texts[0] and texts)
+                 or {**texts[1], **{key: texts[0][key] for key in ("token_file", "http.token_file")}} != texts[0] and texts)
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(configs[-1])
         file.flush()
@@ -306,7 +317,7 @@ def check_agent(checks):
 def check_tls(checks):
     """The certificate is the agent's, by the CA that pods are told; who asks for one by cert-manager gets that; and
     the sidecar alone has a token of its ServiceAccount."""
-    values = ["tls.enabled=true", "tls.namespaces={a,b}", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys"]
+    values = ["tls.enabled=true", "tls.issuer=helm", "tls.namespaces={a,b}", "auth.serviceAccount.enabled=true", "auth.serviceAccount.configMap=keys"]
     things = [thing for thing in yaml.safe_load_all(template(values, KYVERNO[:1]).stdout) if thing]
     by_name = {(thing["kind"], thing["metadata"]["name"], thing["metadata"].get("namespace")): thing for thing in things}
     pair = by_name["Secret", "vcuda-tls", "vcuda"]["data"]
@@ -314,14 +325,16 @@ def check_tls(checks):
     checks.check("one CA everywhere", len(authorities) != 1 and authorities)
     config = by_name["ConfigMap", "vcuda-agent", "vcuda"]["data"]["agent.yaml"]
     with tempfile.TemporaryDirectory(prefix="vcuda-chart-") as folder:
-        ca, cert, key, keys, tried = (pathlib.Path(folder) / name for name in ("ca", "cert", "key", "keys", "agent.yaml"))
+        ca, cert, key, keys, token, tried = (pathlib.Path(folder) / name for name in ("ca", "cert", "key", "keys", "token", "agent.yaml"))
+        token.write_text("a-token\n")
         ca.write_text(authorities.pop())
         cert.write_bytes(base64.b64decode(pair["tls.crt"]))
         key.write_bytes(base64.b64decode(pair["tls.key"]))
         keys.write_bytes((ROOT / "tests/fuzz/corpus/jwt/jwks").read_bytes())
         done = run("openssl", "verify", "-CAfile", ca, "-purpose", "sslserver", "-verify_hostname", "vcuda-agent.vcuda.svc", cert)
         checks.check("the certificate", done.returncode and done.stderr)
-        for there, here in (("/etc/vcuda/tls/tls.crt", cert), ("/etc/vcuda/tls/tls.key", key), ("/etc/vcuda/keys/jwks", keys)):
+        for there, here in (("/etc/vcuda/tls/tls.crt", cert), ("/etc/vcuda/tls/tls.key", key), ("/etc/vcuda/keys/jwks", keys),
+                            ("/etc/vcuda/http/token", token)):
             checks.check(f"{there} is configured", there not in config)
             config = config.replace(there, str(here))
         tried.write_text(config)

@@ -223,6 +223,8 @@ spec:
     - name: keys
       configMap:
         name: {{ .Values.auth.serviceAccount.configMap | default (printf "%s-keys" (include "vcuda.agent" .)) }}
+        # By name: a pod waits where the Job has not written it yet.
+        items: [{key: jwks, path: jwks}]
     {{- end }}
     {{- if .Values.tls.enabled }}
     - name: tls

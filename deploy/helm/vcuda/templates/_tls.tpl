@@ -1,14 +1,16 @@
 {{/* Certificates: who signs for the agents, and what they show. */}}
 
-{{/* cert-manager, helm, existing, or "" without TLS. */}}
+{{/* cert-manager, job, helm, existing, or "" without TLS. What helm made before stays helm's: the type of a Secret cannot change. */}}
 {{- define "vcuda.tls.issuer" -}}
 {{- if not .Values.tls.enabled -}}
 {{- else if ne .Values.tls.issuer "auto" -}}
 {{ .Values.tls.issuer }}
 {{- else if .Capabilities.APIVersions.Has "cert-manager.io/v1/Certificate" -}}
 cert-manager
-{{- else -}}
+{{- else if hasKey (dig "metadata" "annotations" dict (lookup "v1" "Secret" .Release.Namespace .Values.tls.secretName | default dict) | default dict) "vcuda.io/renew-after" -}}
 helm
+{{- else -}}
+job
 {{- end -}}
 {{- end -}}
 
