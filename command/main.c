@@ -53,6 +53,8 @@ int main(int argc, char **argv)
 	name = name ? name + 1 : argc ? argv[0] : "";
 	if (!strcmp(name, "nvidia-smi"))
 		return command_smi(argc, argv);
+	if (!strcmp(name, "ptxas"))
+		return command_ptxas(argc, argv);
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
 		fputs(usage, stdout);
 		return argc < 2 ? 2 : 0;

@@ -112,6 +112,24 @@ static int set_environment(const char *socket, struct error *error)
 	return 0;
 }
 
+/* The software GPU runs PTX and no machine code: frameworks are told to make that. XLA looks
+ * for ptxas in PATH; a path or a wish of the user's own stays. */
+static int set_compilers(const char *socket, struct error *error)
+{
+	const char *old = getenv("PATH"), *slash = strrchr(socket, '/');
+	cleanup_free char *path = NULL, *ptxas = NULL;
+	int folder = slash ? (int)(slash - socket) : 0;
+
+	if (asprintf(&ptxas, "%.*s/" SERVICE_TOOLS "/ptxas", folder, socket) < 0 ||
+		asprintf(&path, "%.*s/" SERVICE_TOOLS "%s%s", folder, socket, old ? ":" : "",
+			old ? old : "") < 0)
+		return error_set(error, ENOMEM, "run");
+	if (setenv("PATH", path, 1) || setenv("TRITON_PTXAS_PATH", ptxas, 0) ||
+		setenv("CUPY_COMPILE_WITH_PTX", "1", 0))
+		return error_set(error, errno, "run");
+	return 0;
+}
+
 static pid_t start_program(char **argv, const sigset_t *unblocked)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -180,7 +198,8 @@ int command_run(int argc, char **argv)
 	} else if (find_sidecar(found, sizeof(found), &error) < 0) {
 		return command_complain(&error, 1);
 	}
-	if (signals < 0 || set_environment(socket, &error) < 0) {
+	if (signals < 0 || set_environment(socket, &error) < 0 ||
+		(wish.software && set_compilers(socket, &error) < 0)) {
 		command_complain(&error, 1);
 	} else {
 		pid = start_program(argv + program, &old);

@@ -147,6 +147,21 @@ static int read_ready(struct services *services, struct error *error)
 	return ret;
 }
 
+/* Frameworks that compile for the GPU ahead of time find this command under ptxas' name. */
+static int make_tools(struct services *services, struct error *error)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		return error_set(error, errno, "/proc/self/exe");
+	self[n] = 0;
+	if (mkdir(path_in(services, SERVICE_TOOLS), 0700) ||
+		symlink(self, path_in(services, SERVICE_TOOLS "/ptxas")))
+		return error_set(error, errno, "%s", path_in(services, SERVICE_TOOLS));
+	return 0;
+}
+
 static int start_agent(struct services *services, struct error *error)
 {
 	uint64_t deadline = wait_now() + READY_NS;
@@ -253,6 +268,8 @@ static int services_start(struct services *services, struct error *error)
 		if (!wish->token_file)
 			ret = make_token(services, error);
 		if (!ret)
+			ret = make_tools(services, error);
+		if (!ret)
 			ret = start_agent(services, error);
 	} else {
 		snprintf(services->address, sizeof(services->address), "%s", wish->agent);
@@ -264,7 +281,7 @@ static int services_start(struct services *services, struct error *error)
 static void services_end(struct services *services)
 {
 	static const char *const names[] = {"vcuda.sock", "vcuda.sock.lock", "agent.json",
-		"agent.json.part", "token", "agent.log", "sidecar.log"};
+		"agent.json.part", "token", "agent.log", "sidecar.log", SERVICE_TOOLS "/ptxas"};
 
 	spawn_end(services->sidecar, PATIENCE_MS);
 	spawn_end(services->agent, PATIENCE_MS);
@@ -272,6 +289,7 @@ static void services_end(struct services *services)
 		return;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlink(path_in(services, names[i]));
+	rmdir(path_in(services, SERVICE_TOOLS));
 	rmdir(services->folder);
 }
 

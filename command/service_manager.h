@@ -25,6 +25,9 @@ struct service_manager {
 	char socket[100];
 };
 
+/* Beside the socket, for a program of the software GPU: what it may call, ptxas. */
+#define SERVICE_TOOLS "bin"
+
 /* Starts all and waits until the sidecar serves, or until SIGINT, SIGTERM, SIGHUP or SIGQUIT
  * comes through `signals` (a signalfd): -EINTR. 0, or -errno with *error. */
 int service_manager_start(const struct service_wish *wish, int signals,

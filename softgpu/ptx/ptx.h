@@ -19,7 +19,7 @@
 struct ptx_module;
 struct ptx_kernel;
 
-#define PTX_VERSION_NEWEST 90 /* of CUDA 13.0, as the driver says it is */
+#define PTX_VERSION_NEWEST 95 /* of CUDA 13.5: libraries carry text newer than their driver */
 
 enum ptx_status {
 	PTX_OK = 0,

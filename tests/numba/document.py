@@ -22,7 +22,8 @@ FRAMEWORKS = """
 
 The programs of `tests/frameworks`, a row for each thing that people do with a framework: how many rows are answered in front of the
 software GPU, which end in an error and in which (`tests/frameworks/record.py`), and what `tests/gpu/frameworks.py` said of them on an
-H200. The software GPU has no machine code: what a framework compiles for a GPU ahead of time it does not run.
+H200. The software GPU runs PTX, which `vcuda run --software` lets frameworks make (docs/SOFTGPU.md); what a package brings as machine code
+only it does not run: "no kernel image", `CUDA_ERROR_NO_BINARY_FOR_GPU`.
 
 | framework | rows answered on the software GPU | errors there | on an H200 |
 |---|---|---|---|

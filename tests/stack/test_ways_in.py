@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import sys
 
 from stack import (BIN, LIB, PROGRAM, Agent, App, Sidecar, children, folder, kill, preloaded,
                    stack, wait_for)
@@ -178,6 +179,25 @@ def test_vcuda_run_tells_triton_where_libcuda_is():
     app = App("TRITON_LIBCUDA_PATH=/nowhere", VCUDA, "run", "--software", "--", *look,
               program="/usr/bin/env", preload=False)
     assert app.wait(30) == 0 and app.text().strip() == "none", app.text()
+
+
+def test_vcuda_run_has_a_ptxas_for_the_software_gpu():
+    """XLA finds it in PATH and Triton by its variable: what it makes of PTX is a module, to be loaded without its size."""
+    make = ["sh", "-c", 'ptxas --version | grep -q "release 12.9" && ptxas -arch sm_80 -v "$0" -o "$1" && '
+            'test "$TRITON_PTXAS_PATH" = "$(command -v ptxas)" && exec "$2" "$3" "$1"']
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "module.py")
+    with folder() as path:
+        text, module = os.path.join(path, "x.ptx"), os.path.join(path, "x.cubin")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write(".version 8.0\n.target sm_80\n.address_size 64\n"
+                       ".visible .entry twice(.param .u64 at) {\n.reg .b64 %a; .reg .b32 %v;\n"
+                       "ld.param.u64 %a, [at]; ld.global.u32 %v, [%a]; add.u32 %v, %v, %v; st.global.u32 [%a], %v; ret;\n}\n")
+        app = App("run", "--software", "--", *make, text, module, sys.executable, program, program=VCUDA, preload=False)
+        assert app.wait(30) == 0 and app.text().strip() == "42", app.text()
+        for arguments, say in (([text], "no -o"), (["-o", module], "no input"), ([__file__, "-o", module], "is no PTX"),
+                               ([text, text, "-o", module], "one file at a time"), ([path + "/none", "-o", module], "none")):
+            app = App("run", "--software", "--", "ptxas", *arguments, program=VCUDA, preload=False)
+            assert app.wait(30) and say in app.text(), app.text()
 
 
 def test_vcuda_run_killed_leaves_nothing():
