@@ -124,13 +124,13 @@ def raw_module():
 @answer
 def own_kernels():
     squared = cupy.ElementwiseKernel("T x, T y", "T z", "z = (x - y) * (x - y)", "squared")
-    norm = cupy.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
+    norm = cupy.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "row_norm")
     return squared(X, X.T), norm(X, axis=1)
 
 
 @answer
 def fused():
-    return cupy.fuse()(lambda x, y: cupy.sqrt(abs(x * y + 1)) - x)(X, X.T)
+    return cupy.fuse(kernel_name="fused_row")(lambda x, y: cupy.sqrt(cupy.absolute(x * y + 1)) - x)(X, X.T)
 
 
 @answer

@@ -4,8 +4,8 @@
 
     tests/frameworks/record.py [--build BUILD] FRAMEWORK=PYTHON …
 
-PYTHON has that framework.  Writes software.json, in which frameworks that were not named stay as they are.  Where
-a row ends in an error, that is what the framework said.
+PYTHON has that framework; a version may stand behind its name (cupy-13.6), as a row of its own.  Writes software.json,
+in which frameworks that were not named stay as they are.  Where a row ends in an error, that is what the framework said.
 """
 import argparse
 import json
@@ -20,8 +20,8 @@ def record(build, framework, python):
     home = os.path.join(os.path.dirname(os.path.dirname(python)), "cuda")
     env = dict(os.environ, **({"CUDA_HOME": home} if os.path.isdir(home) else {}))
     got = subprocess.run([os.path.join(build, "bin", "vcuda"), "run", "--software", "--", python,
-                          os.path.join(HERE, f"{framework}_rows.py")],
-                         env=env, capture_output=True, text=True, timeout=400)
+                          os.path.join(HERE, f"{framework.partition('-')[0]}_rows.py")],
+                         env=env, capture_output=True, text=True, timeout=1200)
     found = {"version": "", "answered": [], "errors": {}}
     for line in got.stdout.splitlines():
         what, _, rest = line.partition(" ")
