@@ -344,6 +344,10 @@ void pool_balance(struct front *front, uint64_t now)
 	for (uint32_t i = 0; i < front->config->max_sessions && front->session_count; i++)
 		if (front->sessions[i].state == SESSION_WAITING)
 			wanted++;
+	/* A session that came to nothing gave its worker back, when another one was on its way
+	 * in its place: each holds a context's memory. */
+	while (pool->count[WORKER_READY] > wanted && (worker = find_state(front, WORKER_READY)))
+		pool_stop(front, worker, STATUS_OK, "there are enough");
 	most = starts_at_once(front);
 	while (pool->count[WORKER_READY] + pool_starting(pool) < wanted &&
 		pool_starting(pool) < most)

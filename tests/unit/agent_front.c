@@ -203,9 +203,7 @@ static void connection_that_comes_late_is_no_attempt(void **state)
 static void client_that_goes_before_joining_leaves_nothing(void **state)
 {
 	struct session_hello hello;
-	uint64_t before, after;
 	struct client c;
-	bool opened;
 
 	(void)state;
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"busy\"}", 0));
@@ -214,15 +212,15 @@ static void client_that_goes_before_joining_leaves_nothing(void **state)
 	assert_int_equal(client_ask(agent.recv, &hello).status, 0);
 	assert_true(http_metric_becomes(&agent, LEASED, 0));
 	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"joining\"}", 0));
-	/* The worker that was kept for it serves the next one; the other, started in its place,
-	 * waits, warm. */
-	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"ready\"}", 2));
-	before = http_metric(&agent, "vcuda_agent_worker_starts_total");
-	opened = client_open(&agent, &c, NULL, NULL);
-	after = http_metric(&agent, "vcuda_agent_worker_starts_total");
+	/* One worker is kept warm: that which was kept for it, or the other, started in its
+	 * place. Clients that come and go leave no more of them, each with a context. */
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(client_ask(agent.recv, &hello).status, 0);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"joining\"}", 0));
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"starting\"}", 0));
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_workers{state=\"ready\"}", 1));
+	assert_true(client_open(&agent, &c, NULL, NULL));
 	client_close(&c);
-	assert_true(opened);
-	assert_int_equal(after, before);
 }
 
 static void probe_starts_nothing(void **state)
