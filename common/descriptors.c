@@ -47,7 +47,9 @@ ssize_t descriptors_receive(
 
 	for (unsigned i = 0; i < count; i++)
 		fds[i] = -1;
-	got = recvmsg(socket, &message, flags | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	do
+		got = recvmsg(socket, &message, flags | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR); /* else it would read as the other's end */
 	if (got < 0)
 		return -errno;
 	/* What has no room in `control` the kernel closes; but its space is rounded up, and one

@@ -77,10 +77,12 @@ bool front_tell_with(struct front *front, const struct control *control, int fd)
 
 		if (!ret)
 			return true;
-		if (ret != -EAGAIN) {
-			front->done = true;
+		if (ret == -EPIPE || ret == -ECONNRESET) {
+			front->done = true; /* the supervisor is gone */
 			return false;
 		}
+		/* Full, or short of memory, which is no reason to end all sessions. */
+		p.events = ret == -EAGAIN ? POLLOUT : 0;
 		poll(&p, 1, TELL_MS);
 	}
 	log_warn("supervisor.slow", "what=%u", control->what);

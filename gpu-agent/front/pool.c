@@ -191,6 +191,11 @@ void pool_started(struct front *front, const struct control *control, int fd)
 		if (fd >= 0)
 			close(fd);
 		front_tell(front, &(struct control){.what = CONTROL_KILL, .pid = control->pid});
+		if (worker) {
+			set_free(front, worker);
+			pool_failed(
+				front, "the front could not take a worker that was started");
+		}
 		return;
 	}
 	worker->pid = control->pid;

@@ -90,17 +90,22 @@ static struct child *find_child(struct supervisor *s, pid_t pid)
 /* A front that does not read is as good as dead: its end comes as SIGCHLD. */
 static void tell(struct supervisor *s, const struct control *c, int fd)
 {
+	int ret;
+
 	if (s->control < 0)
 		return;
-	/* Blocking for the rare full buffer: a lost EXITED would leave a lease behind. */
-	if (descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0) == -EAGAIN) {
+	/* Blocking for the rare full buffer: a lost EXITED would leave a lease behind.  The
+	 * next front hears of all anew. */
+	ret = descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0);
+	if (ret == -EAGAIN) {
 		struct pollfd p = {.fd = s->control, .events = POLLOUT};
 
-		if (poll(&p, 1, FRONT_READS_MS) != 1 ||
-			descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0)) {
-			log_error("front.stuck", "front=%d", s->front);
-			kill(s->front, SIGKILL);
-		}
+		if (poll(&p, 1, FRONT_READS_MS) == 1)
+			ret = descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0);
+	}
+	if (ret && ret != -EPIPE) {
+		log_error("front.stuck", "front=%d text=\"%s\"", s->front, strerror(-ret));
+		kill(s->front, SIGKILL);
 	}
 }
 
@@ -313,8 +318,11 @@ static void front_ended(struct supervisor *s, int status)
 	if (s->control >= 0)
 		close(s->control);
 	s->control = -1;
-	if (s->draining || (WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
-		/* It drained, or it said why it cannot run at all. */
+	if (s->draining ||
+		(WIFEXITED(status) && WEXITSTATUS(status) <= 1 &&
+			(!s->config->front_restarts || s->front_young >= FRONT_YOUNG_MOST))) {
+		/* It drained, or it said why it cannot run at all.  One that is to take
+		 * sessions over is tried again. */
 		s->status = s->draining ? 0 : 1;
 		return;
 	}
