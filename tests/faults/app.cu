@@ -21,6 +21,7 @@
 #include <vector>
 
 #define TAG 0x5eed0fa117ull /* tests/faults/counting_driver.c looks for it */
+#define HOSTILE 0xbad0fa117ull
 #define FACTOR 6364136223846793005ull
 #define MIB (1u << 20)
 #define BULK (8 * MIB)
@@ -289,6 +290,16 @@ static void pin_round(void)
 	one_step(0);
 }
 
+/* Its worker does what hostile_worker.c has under that number, and is asked for more. */
+static void hostile(uint32_t which)
+{
+	step<<<1, 1>>>(HOSTILE, device, 0, which);
+	MUST(cudaGetLastError());
+	want.chain = want.chain * FACTOR + which;
+	for (int i = 0; i < 5; i++)
+		pace_round();
+}
+
 static void verify(void)
 {
 	struct words got;
@@ -318,9 +329,10 @@ static const struct {
 	{"callback", callback_round},
 	{"pin", pin_round},
 	{"ending", launch_round},
+	{"hostile", pace_round},
 };
 
-/* STATE, and how many steps there are to be at least. */
+/* STATE, and how many steps there are to be at least; hostile WHICH. */
 int main(int argc, char **argv)
 {
 	uint32_t least = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 0;
@@ -341,6 +353,10 @@ int main(int argc, char **argv)
 	one_step(0);
 	confirm();
 	say("in %s", argv[1]);
+	if (!strcmp(argv[1], "hostile")) {
+		hostile(least);
+		least = 0;
+	}
 	while (steps < least || !stdin_closed(0))
 		round();
 	verify();

@@ -16,6 +16,9 @@
 #include <unistd.h>
 
 #define TAG 0x5eed0fa117ull
+#define HOSTILE 0xbad0fa117ull
+
+void hostile(uint32_t which); /* hostile_worker.c */
 
 struct step {
 	uint64_t tag, words;
@@ -57,6 +60,8 @@ static void look(void **extra)
 	memcpy(&step, packed, sizeof(step));
 	if (step.tag == TAG)
 		count(&step);
+	else if (step.tag == HOSTILE)
+		hostile(step.number);
 }
 
 __attribute__((visibility("default"))) CUresult cuLaunchKernel(CUfunction function,

@@ -8,14 +8,21 @@ $(FAULTS_APP): tests/faults/app.cu | $(CACHE)/.complete
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared $< -o $@ -L$(CUDA13)/lib
 
-$(FAULTS_DRIVER): tests/faults/counting_driver.c $(LIB)/libvcuda-softgpu.so
+FAULTS_DRIVER_SRCS := tests/faults/counting_driver.c tests/faults/hostile_worker.c
+$(FAULTS_DRIVER): $(FAULTS_DRIVER_SRCS) $(LIB)/libvcuda-softgpu.so
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $< \
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fPIC -shared -o $@ $(FAULTS_DRIVER_SRCS) \
 		-Wl,--no-as-needed,-rpath,$(abspath $(LIB)) $(LIB)/libvcuda-softgpu.so -pthread
 
+FAULTS_POINT := $(BUILD)/faults/libfailpoint.so
+$(FAULTS_POINT): tests/faults/failpoint.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fno-builtin -fPIC -shared -o $@ $<
+
 .PHONY: faults-programs
-faults-programs: $(FAULTS_APP) $(FAULTS_DRIVER)
+faults-programs: $(FAULTS_APP) $(FAULTS_DRIVER) $(FAULTS_POINT)
 
 FAULTS_NEED := all faults-programs
 FAULTS_RUN := BUILD=$(BUILD) timeout
@@ -33,8 +40,17 @@ soak: $(FAULTS_NEED) ## random programs and random faults for SOAK_MINUTES, SOAK
 	$(Q)$(FAULTS_RUN) $$(($(SOAK_MINUTES) * 60 + 600)) tests/faults/loops.py soak $(SOAK_MINUTES) \
 		--programs $(or $(SOAK_PROGRAMS),8)
 
+.PHONY: fault-points hostile-clients
+fault-points: $(FAULTS_NEED) ## the n-th call that may fail does: POINTS='--only front --from 40 --to 60'
+	$(Q)$(FAULTS_RUN) 14400 tests/faults/failpoints.py $(POINTS)
+
+hostile-clients: $(FAULTS_NEED) ## violations against agent, worker and front, one after the other: CASES='"4 GiB" stripe'
+	$(Q)$(FAULTS_RUN) 3600 tests/faults/hostile.py $(CASES)
+
 test: test-faults
 build-tests: faults-programs
-test-faults: run-faults_matrix run-faults_loops ## a little of fault-matrix, fault-loops and of what is beside them
+test-faults: run-faults_matrix run-faults_loops run-faults_points run-faults_hostile ## a little of fault-matrix, fault-loops and of what is beside them
 $(call add_test,faults_matrix,tests/faults/matrix.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/matrix.py --short)
 $(call add_test,faults_loops,tests/faults/loops.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/loops.py short)
+$(call add_test,faults_points,tests/faults/failpoints.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/failpoints.py --short)
+$(call add_test,faults_hostile,tests/faults/hostile.py,$(FAULTS_NEED),$(FAULTS_RUN) 300 tests/faults/hostile.py --short)

@@ -51,15 +51,6 @@ def zombies(rig):
     return found
 
 
-def reap(app):
-    """An app that ended leaves our lists."""
-    import stack
-    app.reader.join(5)
-    app.close_stdin()
-    app.process.stdout.close()
-    stack.started.remove(app.process)
-
-
 def leaks(count, rng):
     with folder() as path:
         rig, running, early = Rig(path, between=False), [], None
@@ -77,7 +68,7 @@ def leaks(count, rng):
                         assert got == "right" or (got == GONE and app.ends), f"cycle {i}: {got}"
                         killed += got == GONE
                         rig.executed(app.pid)
-                        reap(app)
+                        rig.forget(app)
                         running.remove(app)
                 time.sleep(0.001)
             if i == count // 5:
@@ -98,7 +89,8 @@ def leaks(count, rng):
 
 def storm(count, rng):
     with folder() as path:
-        rig, began = Rig(path, between=False), time.monotonic()
+        rig, began = Rig(path, between=False, agent=("--set", f"max_sessions_per_pod={count + 8}")), \
+            time.monotonic()
         apps = [rig.app("idle") for _ in range(count)]
         for app in apps:
             app.line("^in idle", 120)
@@ -188,7 +180,7 @@ def soak(minutes, rng, programs):
                 f"{app.state}: {got}: {app.text()[-300:]}"
             assert got != GONE or app.doomed, "gone by itself"
             rig.once(app, app.state)
-            reap(app)
+            rig.forget(app)
         while time.monotonic() < until:
             now = time.monotonic()
             while len(running) < programs:

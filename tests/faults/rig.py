@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 
 from proxy import Proxy  # noqa: E402
 from stack import (App, Agent, BIN, BUILD, Sidecar, alive, children, descendants, kill, stat_of,  # noqa: E402
-                   wait_for)
+                   started, wait_for)
 
 PROGRAM = os.path.join(BUILD, "faults", "app")
 DRIVER = os.path.join(BUILD, "faults", "libcounting-driver.so")
@@ -38,11 +38,12 @@ def mounted(where, size, command):
 class Rig:
     """VICTIM: more flags of the sidecar of the programs that faults are injected into."""
 
-    def __init__(self, path, seed=0, small=False, victim=(), agent=(), between=True):
+    def __init__(self, path, seed=0, small=False, victim=(), agent=(), between=True, agent_env=None,
+                 victim_env=None):
         self.folder, self.small = path, small and may_mount()
         cache = os.path.join(path, "agent", "cache")
         os.makedirs(cache, exist_ok=True)
-        env = {"VCUDA_SOFTGPU_STEPS": cache}
+        env = {"VCUDA_SOFTGPU_STEPS": cache, **(agent_env or {})}
         ready = os.path.join(path, "agent", "ready.json")
         command = [os.path.join(BIN, "gpu-agent"), "--driver", DRIVER, "--address", "127.0.0.1", "--ports",
                    "0,0,0", "--drain", "0", "--cache-dir", cache, "--ready-file", ready, "--insecure", *agent]
@@ -51,6 +52,7 @@ class Rig:
         wait_for(lambda: self.agent.read_ports() and self.agent.is_ready, 30, "the agent is ready")
         self.cache = f"/proc/{self.agent.pid}/root{cache}"
         self.proxy = Proxy(self.agent, seed) if between else None
+        self.victim_env = victim_env
         self.victim_flags = ("--ping-timeout", "2", *victim)
         self.start_sidecar()
         self.quiet = Sidecar(os.path.join(path, "quiet"), self.agent)
@@ -72,13 +74,21 @@ class Rig:
                    *self.victim_flags]
         if self.small:
             command = mounted("/dev/shm", "200m", command + ["--ipc", "host"])
-        self.sidecar = Sidecar(path, address, socket=where, command=command)
+        self.sidecar = Sidecar(path, address, socket=where, command=command, env=self.victim_env)
 
     def app(self, *words, stdin_ends=False):
         app = App(*words, socket=self.sidecar.socket, program=PROGRAM)
         if stdin_ends:
             app.close_stdin()
         return app
+
+    @staticmethod
+    def forget(app):
+        """APP has ended, and thousands follow."""
+        app.reader.join(5)
+        app.close_stdin()
+        app.process.stdout.close()
+        started.remove(app.process)
 
     # --- what is there ---
 

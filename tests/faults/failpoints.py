@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The n-th call that may fail does (failpoint.c), for n = 1, 2, 3 … until nothing is left to fail: a clear
+error or success, never a crash, a hang, a wrong result or something left behind.
+
+    tests/faults/failpoints.py                      all: sidecar, front, worker, supervisor; serving and starting
+    tests/faults/failpoints.py --short              some of the points of each
+    tests/faults/failpoints.py --only front --from 40 --to 60
+"""
+import argparse
+import contextlib
+import mmap
+import os
+import re
+import struct
+import subprocess
+import sys
+import time
+
+from rig import Rig, outcome
+from stack import Agent, BIN, BUILD, alive, become_subreaper, clean, environment, folder, wait_for
+
+LIBRARY = os.path.join(BUILD, "faults", "libfailpoint.so")
+POINT = struct.Struct("<IIIIii16s32sQ")
+ALLOWED = ("right", 2, 100, 802, 911)
+SERVING = ("sidecar", "front", "worker", "supervisor")
+STARTING = ("start-sidecar", "start-agent")
+STATES = ("launch", "module", "pin", "callback", "capture")
+
+
+class Point:
+    """The page that failpoint.c reads."""
+
+    def __init__(self, path, role=""):
+        self.path = path
+        with open(path, "wb") as file:
+            file.write(bytes(4096))
+        with open(path, "r+b") as file:
+            self.page = mmap.mmap(file.fileno(), 4096)
+        self.page[24:40] = role.encode().ljust(16, b"\0")
+        self.env = {"LD_PRELOAD": LIBRARY, "VCUDA_FAILPOINT": path}
+
+    def arm(self, n, exempt=0):
+        struct.pack_into("<III", self.page, 4, n, 0, 0)
+        struct.pack_into("<i", self.page, 16, exempt)
+        struct.pack_into("<I", self.page, 0, 1)
+
+    def disarm(self):
+        """(whether it struck, how many calls there were, which one)"""
+        struct.pack_into("<I", self.page, 0, 0)
+        _, _, count, hit, _, _, _, what, where = POINT.unpack_from(self.page)
+        return hit, count, f"{what.split(bytes(1))[0].decode()} at {where:#x}"
+
+
+class FailRig(Rig):
+    """A rig of which one process has the library."""
+
+    def __init__(self, path, who):
+        self.point = Point(os.path.join(path, "point"), who if who in ("front", "worker") else "")
+        self.who = who
+        agent = who != "sidecar"
+        super().__init__(path, between=False, agent_env=self.point.env if agent else None,
+                         victim_env=None if agent else self.point.env)
+
+    def crashed(self):
+        """What of the logs says that a process died of a signal, or that an account is wrong."""
+        text = self.agent.log() + self.sidecar.log()
+        found = re.search(r".*(signal 1?[1468]\b|SIG(SEGV|ABRT|BUS|ILL)|core dumped|ledger\.bug|\*\*\* ).*", text)
+        return found[0][-300:] if found else ""
+
+
+def name_of(who, where):
+    """The source line of an offset in the program."""
+    binary = os.path.join(BIN, "vcuda-client" if "sidecar" in who else "gpu-agent")
+    offset = re.search(r"0x[0-9a-f]+", where)
+    got = subprocess.run(["addr2line", "-e", binary, offset[0]], capture_output=True, text=True)
+    return where.split(" at ")[0] + " in " + got.stdout.strip().split("/work/")[-1]
+
+
+def healthy(rig):
+    """Another program is served, at once or a moment later: an agent that could not start a worker says so
+    to who comes next, and tries again; a warm worker that the call failed in loses the session that it gets."""
+    wounded = (802, 911) if rig.who == "worker" else (802,)
+
+    def right():
+        app = rig.app("attach", stdin_ends=True)
+        got = outcome(app, 60)
+        text = app.text()
+        rig.forget(app)
+        assert got == "right" or got in wounded, f"the next program: {got}: {text[-300:]}"
+        return got == "right"
+    wait_for(right, 15, "the next program is served", every=0.2)
+
+
+def serve_once(rig, n, state):
+    """Attach, a small program, its end, with the n-th call failing.  None: nothing was left to fail."""
+    rig.point.arm(n, rig.worker)
+    app = rig.app(state, stdin_ends=True)
+    try:
+        got = outcome(app, 60)
+    finally:
+        hit, count, what = rig.point.disarm()
+    assert got in ALLOWED, f"{what}: got {got}: {app.text()[-300:]}"
+    for who in (rig.agent, rig.sidecar, rig.quiet):
+        assert who.process.poll() is None, f"{what}: {type(who).__name__} ended: {who.log()[-300:]}"
+    crash = rig.crashed()
+    assert not crash, f"{what}: {crash}"
+    try:
+        rig.bystander_lives()
+        healthy(rig)
+        rig.at_rest(45)
+    except AssertionError as error:
+        raise AssertionError(f"{what}: {error}") from None
+    rig.once(app, state, got == "right")
+    rig.forget(app)
+    return (got, count, what) if hit else None
+
+
+def start_sidecar(path, n):
+    point = Point(os.path.join(path, "point"))
+    where = os.path.join(path, "s")
+    point.arm(n)
+    with open(os.path.join(path, "log"), "w+") as log:
+        process = subprocess.Popen([os.path.join(BIN, "vcuda-client"), "run", "--agent", "127.0.0.1:9",
+                                    "--socket", where], stderr=log, stdin=subprocess.DEVNULL,
+                                   env=environment(point.env))
+        try:
+            wait_for(lambda: process.poll() is not None or answers(where), 20, "the sidecar serves or ends")
+        except AssertionError as error:
+            raise AssertionError(f"{point.disarm()[2]}: {error}") from None
+        finally:
+            hit, count, what = point.disarm()
+            ended = process.poll()
+            if ended is None:
+                process.terminate()
+                process.wait(10)
+        log.seek(0)
+        text = log.read()
+    return judged(process.returncode, ended, text, hit, count, what)
+
+
+def judged(status, ended, text, hit, count, what):
+    assert status >= 0, f"{what}: died of signal {-status}: {text[-300:]}"
+    assert ended is None or (status and text.strip()), f"{what}: ended with {status} and said nothing"
+    return ("serves" if ended is None else "said so", count, what) if hit else None
+
+
+def answers(where):
+    got = subprocess.run([os.path.join(BIN, "vcuda-client"), "status", "--socket", where], capture_output=True,
+                         timeout=10, env=environment())
+    return got.returncode == 0
+
+
+def start_agent(path, n):
+    point = Point(os.path.join(path, "point"))
+    point.arm(n)
+    agent = Agent(path, env=point.env, ready=False)
+    try:
+        def known():
+            if agent.process.poll() is not None:
+                return True
+            with contextlib.suppress(AssertionError, OSError):
+                return agent.read_ports() and agent.is_ready
+            return False
+        wait_for(known, 30, "the agent serves or ends")
+    except AssertionError as error:
+        raise AssertionError(f"{point.disarm()[2]}: {error}: {agent.log()[-500:]}") from None
+    hit, count, what = point.disarm()
+    ended, everyone = agent.process.poll(), agent.everyone()
+    if ended is None:
+        agent.stop()
+    wait_for(lambda: not any(map(alive, everyone)), 10, f"{what}: no process of the agent is left")
+    return judged(agent.process.returncode, ended, agent.log(), hit, count, what)
+
+
+class Points:
+    """One process's points, one after the other."""
+
+    def __init__(self, who, step):
+        self.who, self.step, self.rig, self.stack = who, step, None, None
+        self.count, self.results, self.failures = 0, {}, []
+
+    def rig_now(self):
+        if not self.rig:
+            self.stack = contextlib.ExitStack()
+            self.rig = FailRig(self.stack.enter_context(folder()), self.who)
+        return self.rig
+
+    def drop(self):
+        if self.rig:
+            self.rig.bystander.close_stdin()
+            self.rig = None
+            clean()
+            self.stack.close()
+
+    def one(self, n):
+        if self.who in STARTING:
+            with folder() as path:
+                return (start_sidecar if self.who == "start-sidecar" else start_agent)(path, n)
+        return serve_once(self.rig_now(), n, STATES[n % len(STATES)])
+
+    def run(self, first, last):
+        n, missed = first, 0
+        while n <= last and missed < len(STATES):
+            try:
+                got = self.one(n)
+                missed = 0 if got else missed + 1  # some states make fewer calls than others
+                if got:
+                    self.results[got[0]] = self.results.get(got[0], 0) + 1
+                    self.count += 1
+            except AssertionError as error:
+                self.count += 1
+                text = re.sub(r"(\w+ at 0x[0-9a-f]+)", lambda m: name_of(self.who, m[1]), str(error), count=1)
+                self.failures.append(n)
+                print(f"fail  {self.who} {n} ({STATES[n % len(STATES)]}): {text}", flush=True)
+                self.drop()
+                if len(self.failures) > 20:
+                    break
+            n += self.step
+        self.drop()
+        said = ", ".join(f"{count} times {what}" for what, count in sorted(self.results.items(), key=str))
+        print(f"{self.who}: {self.count} points, {len(self.failures)} failures; {said}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="the n-th call that may fail does")
+    parser.add_argument("--only")
+    parser.add_argument("--from", dest="first", type=int, default=1)
+    parser.add_argument("--to", dest="last", type=int, default=5000)
+    parser.add_argument("--step", type=int, default=1)
+    parser.add_argument("--short", action="store_true", help="a few points of each")
+    args = parser.parse_args()
+    become_subreaper()
+    began, total, failures = time.monotonic(), 0, 0
+    for who in [args.only] if args.only else [*SERVING, *STARTING]:
+        points = Points(who, 29 if args.short else args.step)
+        points.run(args.first, min(args.last, 120) if args.short else args.last)
+        total += points.count
+        failures += len(points.failures)
+    print(f"{total} points, {failures} failures, {time.monotonic() - began:.0f} s")
+    return failures > 0 or not total
+
+
+if __name__ == "__main__":
+    sys.exit(main())
