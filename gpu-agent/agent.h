@@ -65,6 +65,7 @@ struct agent_limits {
 	uint64_t bytes;	    /* of each device, for all its sessions; 0 = no limit */
 	uint32_t sessions;  /* at once; 0 = no limit but max_sessions */
 	uint32_t gpu_share; /* thousandths of each GPU's time; 0 = not measured, not limited */
+	uint64_t quotas[QUOTAS]; /* of each of its sessions */
 };
 #define AGENT_LIMITS 256
 #define AGENT_SHARE_WHOLE 1000u

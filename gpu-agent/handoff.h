@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 #include "common/latency.h"
+#include "gpu-agent/quotas.h"
 
 #define HANDOFF_FD 3
-#define HANDOFF_VERSION 5u
+#define HANDOFF_VERSION 6u
 #define HANDOFF_DEVICES 16
 
 enum handoff_what {
@@ -98,6 +99,8 @@ struct handoff {
 	uint32_t sandbox;   /* READY: what keeps the worker in (sandbox.h) */
 	uint32_t grace_ms;  /* SESSION: how long it outlives its connections; 0: not at all */
 	uint32_t reserved;
+	uint64_t quotas[QUOTAS];	 /* SESSION: of its tenant; STATS: in use */
+	uint64_t quotas_refused[QUOTAS]; /* STATS: how often there was no more of it */
 	struct handoff_device devices[HANDOFF_DEVICES];
 };
 

@@ -18,6 +18,7 @@
 #include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
+#include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
@@ -521,6 +522,7 @@ char *metrics_text(struct front *front, bool openmetrics, const struct viewer *v
 	print_pods(out, front, viewer);
 	print_tenants(out, front, viewer);
 	timeshare_metrics(out, front, viewer);
+	tenant_quotas_metrics(out, front, viewer);
 	print_process(out, front);
 	if (fclose(out)) {
 		free(text);

@@ -28,6 +28,7 @@
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
+#include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/sandbox/sandbox.h"
 #include "protocol/wire/status.h"
@@ -382,6 +383,7 @@ int pool_hand_over(struct front *front, struct session *session, const int *fds,
 	}
 	quota_fill_others(front, session, &h);
 	timeshare_begin(front, session, &h);
+	tenant_quotas_fill(session, &h);
 	if (worker->handoff.fd < 0 || worker->state != WORKER_TAKEN)
 		return -EPIPE;
 	/* First: so that it has them before the client's first call. */

@@ -23,6 +23,7 @@
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/sharing.h"
+#include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/supervisor/token.h"
 #include "protocol/wire/status.h"
@@ -423,6 +424,12 @@ uint32_t session_stripe(struct front *front, int fd, const struct hello_from *fr
 		snprintf(text, 192, "the session has its %u stripes", SESSION_STRIPES);
 		return STATUS_NOT_PERMITTED;
 	}
+	if (!tenant_quotas_stripes(session, session->stripes + 1)) {
+		*refusal = REFUSAL_QUOTA;
+		snprintf(text, 192, "inflight_bytes of '%s' has no room for another stripe",
+			session->tenant->name);
+		return STATUS_NOT_PERMITTED;
+	}
 	welcome = session_greeting(front, session);
 	welcome.stripe = (uint8_t)(session->stripes + 1);
 	*refusal = REFUSAL_LATE;
@@ -484,6 +491,7 @@ void session_stats(struct front *front, struct session *session, const struct ha
 #undef COUNT_UP
 	front_clean(session->last_error, sizeof(session->last_error), h->last_error,
 		sizeof(h->last_error));
+	tenant_quotas_count(session, h);
 	latencies_take(&front->counters.latencies, session->subject.session, session->latency,
 		h->latency);
 	for (uint32_t i = 0; i < h->device_count && i < quota_gpu_count(front, session); i++)

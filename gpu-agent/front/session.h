@@ -74,6 +74,7 @@ struct session {
 	struct session_stats stats;
 	struct latency latency[LATENCY_CLASSES]; /* as its worker said last */
 	struct timeshare_session timeshare;
+	uint64_t quotas[QUOTAS], quotas_refused[QUOTAS]; /* in use, as its worker said last */
 	char last_error[64];
 };
 

@@ -13,6 +13,7 @@
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
+#include "gpu-agent/front/tenant_quotas.h"
 #include "gpu-agent/front/tenants.h"
 #include "gpu-agent/front/viewer.h"
 #include "gpu-agent/sandbox/sandbox.h"
@@ -183,6 +184,7 @@ static cJSON *session_json(
 		cJSON_AddItemToArray(memory, one);
 	}
 	add_bytes(object, "memory_limit_bytes", quota_limit(s));
+	tenant_quotas_json(object, s);
 	add_bytes(object, "frames_received", s->stats.frames_received);
 	add_bytes(object, "frames_sent", s->stats.frames_sent);
 	add_bytes(object, "bytes_received", s->stats.bytes_received);

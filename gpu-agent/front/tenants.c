@@ -76,6 +76,7 @@ static void set_limits(const struct agent_config *config, struct tenant *tenant,
 	tenant->most = (uint32_t)lower(sessions, limits->sessions);
 	tenant->budget.limit = lower(bytes, limits->bytes);
 	tenant->timeshare.share = limits->gpu_share;
+	memcpy(tenant->quotas, limits->quotas, sizeof(tenant->quotas));
 }
 
 static bool admit(const struct front *front, const struct agent_tenant *wanted)

@@ -26,6 +26,8 @@ struct tenant {
 	struct ledger_budget budget; /* of all its sessions together */
 	struct timeshare timeshare;
 	struct session_stats totals; /* of its sessions, those that are over too; not `used` */
+	uint64_t quotas[QUOTAS];     /* of each of its sessions; 0 = the agent's own */
+	uint64_t quotas_refused[QUOTAS];
 };
 
 int tenants_open(struct front *front, struct error *error);

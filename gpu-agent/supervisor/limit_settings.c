@@ -6,6 +6,7 @@
 #include "gpu-agent/supervisor/limit_settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gpu-agent/supervisor/parse.h"
@@ -102,23 +103,56 @@ static const struct limit_key *find_key(const char *key)
 	return NULL;
 }
 
+/* Of what each session may have; -1: it is none. */
+static int find_quota(const char *key)
+{
+	for (int q = 0; q < QUOTAS; q++)
+		if (!strcmp(quota_rows[q].key, key))
+			return q;
+	return -1;
+}
+
+static int set_quota(struct agent_limits *limits, int quota, const char *value)
+{
+	const struct quota_row *row = &quota_rows[quota];
+	const char *end = "";
+	uint64_t n;
+
+	if ((row->bytes ? parse_bytes(value, &n) : parse_number(value, &n, &end)) || *end ||
+		(n && (n < row->least || n > row->most)))
+		return -EINVAL;
+	limits->quotas[quota] = n;
+	return 0;
+}
+
+static int unknown_key(const char *key, struct error *error)
+{
+	char known[256] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		at += (size_t)snprintf(known + at, sizeof(known) - at, "%s, ", keys[i].key);
+	for (int q = 0; q < QUOTAS; q++)
+		at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s",
+			quota_rows[q].key, q + 1 < QUOTAS ? ", " : "");
+	return error_set(error, 0, "unknown key '%.80s': a tenant has %s", key, known);
+}
+
 int limit_settings_set(
 	struct agent_config *config, const char *key, const char *value, struct error *error)
 {
 	const char *name = key + sizeof(prefix) - 1, *dot = strrchr(name, '.');
 	const struct limit_key *known = dot ? find_key(dot + 1) : NULL;
+	int quota = dot && !known ? find_quota(dot + 1) : -1;
 	struct agent_limits *limits;
 
-	if (!known)
-		return error_set(error, 0,
-			"unknown key '%.80s': a tenant has device_bytes, sessions and "
-			"gpu_share",
-			key);
+	if (!known && quota < 0)
+		return unknown_key(key, error);
 	limits = entry_of(config, name, (size_t)(dot - name), error);
 	if (!limits)
 		return -EINVAL;
-	if (known->set(limits, value))
-		return error_set(
-			error, 0, "%.80s: '%.20s' is not %s", key, value, known->takes);
+	if (known ? known->set(limits, value) : set_quota(limits, quota, value))
+		return error_set(error, 0, "%.80s: '%.20s' is not %s", key, value,
+			known ? known->takes : quota_rows[quota].takes);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/limits.h"
+#include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
 /* What a refused run points to: as large as the largest body. */
@@ -137,10 +138,15 @@ void worker_bind(struct worker *w, struct request *r, uint64_t handle, enum hand
 		worker_refuse(r, CUDA_ERROR_INVALID_HANDLE);
 		return;
 	}
+	if (!quotas_take(w, QUOTA_HANDLES, 1)) {
+		worker_refuse(r, CUDA_ERROR_OUT_OF_MEMORY);
+		return;
+	}
 	name->generation = handle_generation(handle);
 	name->kind = (uint8_t)kind;
 	name->context = r->header.context;
 	name->owner = 0;
+	name->bytes = 0;
 	name->object = object;
 }
 
@@ -152,14 +158,24 @@ void worker_unbind(struct worker *w, struct request *r, uint64_t handle, enum ha
 		worker_refuse(r, CUDA_ERROR_INVALID_HANDLE);
 		return;
 	}
-	name->object = NULL; /* the generation stays: a stale handle is known as such */
+	names_forget(w, name);
+}
+
+void names_forget(struct worker *w, struct name *name)
+{
+	quotas_give(w, QUOTA_HANDLES, 1);
+	if (name->kind == KIND_CUmodule) {
+		quotas_give(w, QUOTA_MODULES, 1);
+		quotas_give(w, QUOTA_MODULE_BYTES, name->bytes);
+	}
+	name->object = NULL;
 }
 
 void names_drop_context(struct worker *w, uint16_t context)
 {
 	for (uint32_t i = 0; i < w->name_count; i++)
 		if (w->names[i].object && w->names[i].context == context)
-			w->names[i].object = NULL;
+			names_forget(w, &w->names[i]);
 }
 
 void names_own(struct worker *w, uint64_t handle, uint64_t owner)
@@ -171,7 +187,7 @@ void names_drop_owned(struct worker *w, uint64_t owner)
 {
 	for (uint32_t i = 0; i < w->name_count; i++)
 		if (w->names[i].object && w->names[i].owner == owner)
-			w->names[i].object = NULL;
+			names_forget(w, &w->names[i]);
 }
 
 void worker_know_range(struct worker *w, uint64_t address, uint64_t bytes)

@@ -20,9 +20,12 @@ struct name {
 	uint8_t kind;
 	uint16_t context;
 	uint64_t owner; /* a function: its module's handle; 0: none */
+	uint64_t bytes; /* a module: of its image */
 	void *object;
 };
 
+/* It stands for nothing any more; the generation stays: a stale handle is known as such. */
+void names_forget(struct worker *w, struct name *name);
 struct name *names_find(struct worker *w, uint64_t handle, enum handle_kind kind);
 void names_drop_context(struct worker *w, uint16_t context);
 void names_drop_owned(

@@ -83,8 +83,11 @@ static uint64_t limits_memory(void)
 
 void limits_look(struct worker *w)
 {
-	uint64_t limit = w->config->host_memory, bytes = limit ? limits_memory() : 0;
+	uint64_t own = w->quotas[QUOTA_HOST], all = w->config->host_memory;
+	uint64_t limit = own && (!all || own < all) ? own : all;
+	uint64_t bytes = limit ? limits_memory() : 0;
 
+	w->stats.quotas[QUOTA_HOST] = bytes;
 	if (bytes > limit)
 		worker_end(w, CUDA_ERROR_OUT_OF_MEMORY,
 			"the session holds %llu MiB of the agent's own memory, more than "

@@ -34,6 +34,7 @@
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/stripe.h"
 #include "gpu-agent/worker/warm.h"
+#include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 #include "protocol/wire/status.h"
 
@@ -397,6 +398,7 @@ static int worker_choose(struct worker *w, const struct handoff *message)
 	}
 	w->current = CONTEXT_NONE;
 	metering_open(w, message);
+	quotas_begin(w, message);
 	return 0;
 }
 

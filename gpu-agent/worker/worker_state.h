@@ -287,6 +287,7 @@ struct worker {
 	uint64_t lease_asked[HANDOFF_DEVICES]; /* how much, should another front want to hear it
 						  again */
 
+	uint64_t quotas[QUOTAS]; /* what the session may have (quotas.c); stats: what it has */
 	struct handoff stats;
 	uint64_t stats_at;
 	uint64_t posts[LATENCY_CLASSES]; /* served (timing.h) */

@@ -265,6 +265,11 @@ uint64_t client_lease(struct client *client)
 	return order(client, "L");
 }
 
+uint64_t client_quota(struct client *client)
+{
+	return order(client, "Q");
+}
+
 uint32_t client_share(struct client *client)
 {
 	return (uint32_t)order(client, "H");

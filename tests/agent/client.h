@@ -62,6 +62,8 @@ bool client_open_as(
 extern const char *client_source;
 /* Its worker asks for 64 MiB more; the bytes that it has then. */
 uint64_t client_lease(struct client *client);
+/* The quota of handles that its worker was given. */
+uint64_t client_quota(struct client *client);
 /* Its worker shares memory; the status. */
 uint32_t client_share(struct client *client);
 void client_close(struct client *client);

@@ -8,7 +8,7 @@
  *     L  ask for 64 MiB more; the grant comes back as text    E  say ENDED and exit
  *     K  die of SIGABRT                                       S  hear nothing any more
  *     W  STATS of the wrong size                              T  say STATS
- *     H  share memory; the status comes back as text
+ *     H  share memory; the status comes back as text           Q  its quota of handles as text
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -27,6 +27,7 @@
 #define TOY_CONTEXT (16ull << 20)
 
 static int handoff_socket;
+static uint64_t quotas[QUOTAS]; /* of SESSION */
 
 static void say(struct handoff *h)
 {
@@ -78,6 +79,7 @@ static void wait_session(int fds[2])
 	if (n != (ssize_t)sizeof(h) || h.what != HANDOFF_SESSION)
 		exit(0);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), 2 * sizeof(int));
+	memcpy(quotas, h.quotas, sizeof(quotas));
 }
 
 /* The next datagram; the front's end is ours. */
@@ -139,6 +141,16 @@ static void share(int out)
 		exit(0);
 }
 
+static void tell_quota(int out)
+{
+	char text[32];
+	int n = snprintf(
+		text, sizeof(text), "%llu\n", (unsigned long long)quotas[QUOTA_HANDLES]);
+
+	if (send(out, text, (size_t)n, MSG_NOSIGNAL) < 0)
+		exit(0);
+}
+
 static void obey(char order, int out)
 {
 	struct handoff h = {.what = HANDOFF_STATS};
@@ -146,6 +158,7 @@ static void obey(char order, int out)
 	switch (order) {
 	case 'L': ask_lease(out); break;
 	case 'H': share(out); break;
+	case 'Q': tell_quota(out); break;
 	case 'E':
 		h.what = HANDOFF_ENDED;
 		snprintf(h.text, sizeof(h.text), "asked to");
@@ -161,6 +174,8 @@ static void obey(char order, int out)
 		h.launches = 5;
 		h.frames_received = 9;
 		h.devices[0].used = 1u << 20;
+		h.quotas[QUOTA_HANDLES] = 7;
+		h.quotas_refused[QUOTA_HANDLES] = 2;
 		say(&h);
 		break;
 	default:

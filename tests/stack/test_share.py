@@ -155,6 +155,6 @@ def test_what_is_no_share_is_refused():
     for key, text in (("tenants.a.gpu_share=2", "from 0.001 to 1"),
                       ("tenants.a.gpu_share=0", "from 0.001 to 1"),
                       ("tenants.a.gpu_share=0.5x", "from 0.001 to 1"),
-                      ("tenants.a.gpu=1", "sessions and gpu_share"),
+                      ("tenants.a.gpu=1", "device_bytes, sessions, gpu_share, handles, modules"),
                       (f"tenants.{'x' * 64}.gpu_share=1", "1 to 63 characters")):
         one_line([os.path.join(BIN, "gpu-agent"), "--check-config", "--set", key], text)

@@ -46,7 +46,8 @@ static int start(void **state)
 	snprintf(http_flag, sizeof(http_flag), "http.token_file=%s", http_path);
 	agent_start(&agent, "/toy/ready",
 		(const char *[]){"--token-file", path, "--set", "max_sessions=12", "--set",
-			http_flag, NULL});
+			http_flag, "--set", "tenants.b.handles=100", "--set",
+			"tenants.b.inflight_bytes=24MiB", NULL});
 	return 0;
 }
 
@@ -285,6 +286,50 @@ static void a_tenant_sees_itself_alone(void **state)
 	assert_true(all_gone());
 }
 
+/* What the configuration says reaches the tenant's workers, and what they say of it is shown.
+ */
+static void quotas_reach_the_worker(void **state)
+{
+	struct session_hello hello;
+	struct session_welcome welcome;
+	struct client a, b;
+	const char *body;
+
+	(void)state;
+	say(&hello, "token-b", "b/b", 0);
+	hello.features = SESSION_FEATURE_STRIPES;
+	assert_true(open_as(&a, "token-a", "a/a", 0));
+	assert_true(client_open_as(&agent, &b, &hello));
+	assert_int_equal(client_quota(&a), 0);
+	assert_int_equal(client_quota(&b), 100);
+	client_say(b.commands, "T", 1);
+	for (double end = now_seconds() + 5; now_seconds() < end; usleep(10000)) {
+		assert_int_equal(http_get_as(&agent, "/metrics", "token-b", &body), 200);
+		if (strstr(body, "quota_refused_total{tenant=\"b\",quota=\"handles\"} 2\n"))
+			break;
+	}
+	assert_non_null(
+		strstr(body, "quota_refused_total{tenant=\"b\",quota=\"handles\"} 2\n"));
+	assert_non_null(strstr(body, "tenant_quota{tenant=\"b\",quota=\"inflight_bytes\"} "
+				     "25165824\n"));
+	assert_null(strstr(body, "tenant_quota{tenant=\"a\""));
+	assert_int_equal(http_get_as(&agent, "/v1/sessions", "token-b", &body), 200);
+	assert_non_null(strstr(body, "\"used\":\t7,"));
+	assert_non_null(strstr(body, "\"limit\":\t100,"));
+	/* 16 MiB of its link's, 8 of a stripe's. */
+	hello.role = SESSION_STRIPE;
+	memcpy(hello.session, b.welcome.session, 16);
+	memcpy(hello.secret, b.welcome.secret, 16);
+	assert_int_equal(client_ask(agent.recv, &hello).status, 0);
+	welcome = client_ask(agent.recv, &hello);
+	assert_int_equal(welcome.status, 800);
+	assert_string_equal(
+		welcome.text, "inflight_bytes of 'b' has no room for another stripe");
+	client_close(&a);
+	client_close(&b);
+	assert_true(all_gone());
+}
+
 /* A probe's answer says how many sessions there are: its tenant's. */
 static void a_probe_counts_its_tenants_sessions(void **state)
 {
@@ -416,6 +461,7 @@ int main(void)
 		cmocka_unit_test(shares_are_left_for_others),
 		cmocka_unit_test(session_is_joined_by_its_tenant_alone),
 		cmocka_unit_test(a_tenant_sees_itself_alone),
+		cmocka_unit_test(quotas_reach_the_worker),
 		cmocka_unit_test(a_probe_counts_its_tenants_sessions),
 		cmocka_unit_test(tenants_may_be_shown_to_everybody),
 		cmocka_unit_test(a_file_written_again_is_taken_up),

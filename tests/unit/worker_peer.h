@@ -48,6 +48,9 @@ static const char *peer_driver;
 /* host_memory of the workers that start next. */
 static uint64_t peer_host_memory;
 
+/* The quotas of the sessions that begin next. */
+static uint64_t peer_quotas[QUOTAS];
+
 /* The worker's next frames fill its socket at once. */
 static bool peer_small;
 
@@ -89,6 +92,7 @@ static void peer_start(struct peer *p)
 	fds[1] = replies[1];
 	snprintf(session.text, sizeof(session.text), "native");
 	session.device_count = p->ready.device_count;
+	memcpy(session.quotas, peer_quotas, sizeof(session.quotas));
 	for (int i = 0; i < HANDOFF_DEVICES; i++) {
 		session.gpus[i] = (uint8_t)i;
 		session.devices[i].lease = 64 << 20;

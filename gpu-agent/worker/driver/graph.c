@@ -194,7 +194,7 @@ void graph_drop_object(struct worker *w, struct worker_graph *graph)
 	struct worker_graph *child, *next;
 
 	if (name)
-		name->object = NULL;
+		names_forget(w, name);
 	for (child = graph->children; child; child = next) {
 		next = child->sibling;
 		child->parent = NULL;
@@ -546,7 +546,7 @@ CUresult serve_vcudaGraphGone(struct worker *w, struct request *r)
 
 	if (name) {
 		exec = name->object;
-		name->object = NULL;
+		names_forget(w, name);
 		return closing_do(w, graph_close_exec, exec);
 	}
 	graph = graph_of(w, r, req->handle);

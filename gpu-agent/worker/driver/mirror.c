@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "gpu-agent/worker/driver.h"
 #include "gpu-agent/worker/fence.h"
+#include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/reply.h"
 #include "gpu-agent/worker/staging.h"
 #include "gpu-agent/worker/worker_state.h"
@@ -197,12 +198,14 @@ CUresult serve_vcudaMirrorMap(struct worker *w, struct request *r)
 
 	if (status)
 		return status;
-	if (!mirror_room(m))
+	if (!mirror_room(m) || !quotas_take(w, QUOTA_PINNED, req->bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	shadow = mmap(NULL, req->bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (shadow == MAP_FAILED)
+	if (shadow == MAP_FAILED) {
+		quotas_give(w, QUOTA_PINNED, req->bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	status =
 		mirror_back(m, req->address, req->bytes) ? CUDA_SUCCESS : CUDA_ERROR_MAP_FAILED;
 	if (!status) {
@@ -212,6 +215,7 @@ CUresult serve_vcudaMirrorMap(struct worker *w, struct request *r)
 	}
 	if (status) {
 		munmap(shadow, req->bytes);
+		quotas_give(w, QUOTA_PINNED, req->bytes);
 		return status;
 	}
 	view.shadow = shadow;
@@ -237,6 +241,7 @@ CUresult serve_vcudaMirrorUnmap(struct worker *w, struct request *r)
 	m->count--;
 	memmove(&m->views[at], &m->views[at + 1], (m->count - at) * sizeof(view));
 	m->bytes -= view.bytes;
+	quotas_give(w, QUOTA_PINNED, view.bytes);
 	m->cursor = (struct mirror_cursor){0, 0};
 	worker_use(w, CONTEXT_PRIMARY(0));
 	w->cuda.cuMemHostUnregister(view.live);

@@ -11,6 +11,7 @@
 #include "gpu-agent/worker/driver/module.h"
 #include "gpu-agent/worker/handle.h"
 #include "gpu-agent/worker/image_cache.h"
+#include "gpu-agent/worker/quotas.h"
 #include "gpu-agent/worker/worker_state.h"
 
 #define IMAGE_MAX (256ull << 20)
@@ -169,6 +170,23 @@ void module_log(struct request *r, struct wire_run *run, char *log, size_t room)
 		memcpy(worker_out(r, run, length), log, length);
 }
 
+/* One more module, whose image has so many bytes; the name gives them back (names_forget). */
+static bool module_admit(struct worker *w, uint64_t bytes)
+{
+	if (!quotas_take(w, QUOTA_MODULES, 1))
+		return false;
+	if (quotas_take(w, QUOTA_MODULE_BYTES, bytes))
+		return true;
+	quotas_give(w, QUOTA_MODULES, 1);
+	return false;
+}
+
+static void module_dismiss(struct worker *w, uint64_t bytes)
+{
+	quotas_give(w, QUOTA_MODULES, 1);
+	quotas_give(w, QUOTA_MODULE_BYTES, bytes);
+}
+
 CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 {
 	const struct wire_vcudaModuleLoad *req = (const void *)r->body;
@@ -187,8 +205,11 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 		return r->refused;
 	if (!req->size || req->size > IMAGE_MAX || !module_jit_right(req->jit_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!module_admit(w, req->size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	image = module_image(w, digest, req->size, &status);
 	if (!image) {
+		module_dismiss(w, req->size);
 		answer->needed = !status;
 		return status;
 	}
@@ -200,12 +221,18 @@ CUresult serve_vcudaModuleLoad(struct worker *w, struct request *r)
 	status = w->cuda.cuModuleLoadDataEx(&module, image, n, options, values);
 	free(image);
 	module_log(r, &answer->log, log, sizeof(log));
-	if (status)
+	if (status) {
+		module_dismiss(w, req->size);
 		return status;
+	}
 	worker_bind(w, r, req->module, KIND_CUmodule, module);
-	if (worker_refused(r))
+	if (worker_refused(r)) {
 		w->cuda.cuModuleUnload(module);
-	return r->refused;
+		module_dismiss(w, req->size);
+		return r->refused;
+	}
+	names_find(w, req->module, KIND_CUmodule)->bytes = req->size;
+	return CUDA_SUCCESS;
 }
 
 struct module_closing {

@@ -68,7 +68,7 @@ CUresult serve_vcudaReferenceDestroy(struct worker *w, struct request *r)
 	/* A module's goes with the module. */
 	if (!name || name->owner)
 		return CUDA_ERROR_INVALID_VALUE;
-	name->object = NULL;
+	names_forget(w, name);
 	return w->cuda.cuTexRefDestroy(reference);
 }
 
