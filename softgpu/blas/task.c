@@ -10,58 +10,6 @@
 #include "softgpu/blas/blas.h"
 #include "softgpu/driver/task.h"
 
-uint32_t blas_size(enum blas_type type)
-{
-	switch (type) {
-	case BLAS_I8: return 1;
-	case BLAS_F16:
-	case BLAS_BF16: return 2;
-	case BLAS_F32:
-	case BLAS_I32: return 4;
-	case BLAS_F64:
-	case BLAS_C32: return 8;
-	case BLAS_C64: return 16;
-	}
-	return 0;
-}
-
-float blas_half_in(uint16_t half)
-{
-	_Float16 value;
-
-	memcpy(&value, &half, sizeof(value));
-	return (float)value;
-}
-
-uint16_t blas_half_out(float value)
-{
-	_Float16 half = (_Float16)value;
-	uint16_t bits;
-
-	memcpy(&bits, &half, sizeof(bits));
-	return bits;
-}
-
-float blas_bfloat_in(uint16_t half)
-{
-	uint32_t bits = (uint32_t)half << 16;
-	float value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-uint16_t blas_bfloat_out(float value)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	if (value != value)
-		return 0x7fff;
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >>
-			  16); /* to nearest, ties to even */
-}
-
 bool blas_reaches(const void *at, uint64_t bytes, uint32_t element)
 {
 	uint64_t address = (uint64_t)(uintptr_t)at;
