@@ -31,6 +31,7 @@ endif
 -include softgpu/solver/solver.mk
 -include softgpu/sparse/sparse.mk
 -include softgpu/sparselt/sparselt.mk
+-include softgpu/nccl/nccl.mk
 
 ##### Tests #####
 

@@ -79,6 +79,7 @@ ALLOWED = {
     "softgpu/solver": "softgpu/driver",
     "softgpu/sparse": "softgpu/driver softgpu/ptx/ops",
     "softgpu/sparselt": "softgpu/sparse",
+    "softgpu/nccl": "softgpu/driver softgpu/blas",
 
     "bench": "common protocol/wire transport softgpu/ptx",
 }

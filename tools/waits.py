@@ -55,6 +55,10 @@ ALLOWED = {
     ("sidecar/stripes.c", "thread"): (1, "it was told to stop, and its link is shut"),
     ("softgpu/driver/queue.c", "condition"): (1,
         "as cuStreamSynchronize waits: until the stream's work ends. A worker's loop makes no such call"),
+    ("softgpu/nccl/comm.c", "thread"): (2,
+        "threads that make communicators, each step with a deadline; the communicator's, which ends by close_by"),
+    ("softgpu/nccl/task.c", "condition"): (1,
+        "the communicator's thread, whose work is to wait for streams; when it closes there is a deadline"),
     ("softgpu/ptx/run/run.c", "condition"): (2,
         "threads whose work is to wait for kernels; and a launch for those that are in its blocks"),
 }

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Communicators, from being made to their end, and why a call failed.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "softgpu/nccl/nccl.h"
+
+#define COMM_MARK 0x6d6d6f63ull
+
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last[256];
+
+ncclResult_t nccl_fail(ncclResult_t status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	pthread_mutex_lock(&last_lock);
+	vsnprintf(last, sizeof(last), format, args);
+	pthread_mutex_unlock(&last_lock);
+	va_end(args);
+	return status;
+}
+
+NCCL_EXPORT const char *ncclGetLastError(ncclComm_t comm);
+NCCL_EXPORT const char *ncclGetLastError(ncclComm_t comm)
+{
+	static _Thread_local char text[sizeof(last)];
+
+	(void)comm;
+	pthread_mutex_lock(&last_lock);
+	memcpy(text, last, sizeof(text));
+	pthread_mutex_unlock(&last_lock);
+	return text;
+}
+
+bool nccl_is_comm(const struct ncclComm *comm)
+{
+	return comm && comm->mark == COMM_MARK;
+}
+
+struct ncclComm *nccl_comm_new(int rank, int ranks)
+{
+	struct ncclComm *c = calloc(1, sizeof(*c));
+	pthread_condattr_t monotonic;
+	bool full = c != NULL;
+
+	if (!c)
+		return NULL;
+	c->rank = rank;
+	c->ranks = ranks;
+	c->refs = 1;
+	c->last = &c->first;
+	c->gone = true; /* it has no thread yet */
+	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->table = calloc((size_t)ranks, sizeof(*c->table));
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->calls, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->more, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	for (int lane = 0; lane < NCCL_LANES; lane++) {
+		c->sockets[lane] = malloc((size_t)ranks * sizeof(int));
+		full = full && c->sockets[lane];
+		for (int i = 0; c->sockets[lane] && i < ranks; i++)
+			c->sockets[lane][i] = -1;
+	}
+	if (full && c->table && c->wake >= 0 && !cuCtxGetCurrent(&c->context) && c->context) {
+		c->mark = COMM_MARK;
+		return c;
+	}
+	nccl_comm_put(c);
+	return NULL;
+}
+
+void nccl_comm_put(struct ncclComm *c)
+{
+	if (atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	c->mark = 0;
+	for (int lane = 0; lane < NCCL_LANES; lane++) {
+		for (int i = 0; c->sockets[lane] && i < c->ranks; i++)
+			if (c->sockets[lane][i] >= 0)
+				close(c->sockets[lane][i]);
+		free(c->sockets[lane]);
+	}
+	if (c->wake >= 0)
+		close(c->wake);
+	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->calls);
+	pthread_cond_destroy(&c->more);
+	free(c->table);
+	free(c);
+}
+
+bool nccl_comm_wait(struct ncclComm *comm, uint64_t until)
+{
+	struct timespec at = {
+		.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
+
+	return pthread_cond_timedwait(&comm->more, &comm->lock, &at) != ETIMEDOUT;
+}
+
+void nccl_comm_fail(struct ncclComm *comm, ncclResult_t status)
+{
+	int none = ncclSuccess;
+
+	atomic_compare_exchange_strong(&comm->error, &none, (int)status);
+}
+
+static bool comm_start(struct ncclComm *comm)
+{
+	sigset_t all, old;
+	int failed;
+
+	comm->gone = false;
+	atomic_fetch_add(&comm->refs, 1);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	failed = pthread_create(&comm->thread, NULL, nccl_thread, comm);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!failed)
+		return true;
+	comm->gone = true;
+	nccl_comm_put(comm);
+	return false;
+}
+
+/* --- making ------------------------------------------------------------------------------- */
+
+/* Its ranks are in its table; they connect, and it begins. */
+static ncclResult_t comm_begin(struct ncclComm *comm, int listener, ncclComm_t *to)
+{
+	ncclResult_t status = nccl_mesh(comm, listener);
+
+	close(listener);
+	if (!status && !comm_start(comm))
+		status = nccl_fail(ncclSystemError, "no thread");
+	if (status)
+		nccl_comm_put(comm);
+	else
+		*to = comm;
+	return status;
+}
+
+static ncclResult_t make_rank(struct nccl_making *m)
+{
+	struct ncclComm *comm;
+	struct nccl_rank *self;
+	ncclResult_t status;
+	int listener;
+
+	if (m->ranks < 1 || m->ranks > NCCL_MOST_RANKS || m->rank < 0 || m->rank >= m->ranks)
+		return nccl_fail(
+			ncclInvalidArgument, "there is no rank %d of %d", m->rank, m->ranks);
+	comm = nccl_comm_new(m->rank, m->ranks);
+	if (!comm)
+		return nccl_fail(ncclUnhandledCudaError, "no memory, or no current context");
+	self = &comm->table[m->rank];
+	status = nccl_self(self);
+	listener = status ? -1 : nccl_listen(&self->address, &self->port);
+	if (listener < 0)
+		status = ncclSystemError;
+	if (!status)
+		status = nccl_meet(&m->id, m->rank, m->ranks, comm->table);
+	if (!status)
+		return comm_begin(comm, listener, m->to);
+	if (listener >= 0)
+		close(listener);
+	nccl_comm_put(comm);
+	return status;
+}
+
+static bool leaves_out(const struct nccl_making *m, int rank)
+{
+	for (int i = 0; i < m->excluded_count; i++)
+		if (m->excluded[i] == rank)
+			return true;
+	return false;
+}
+
+/* Tells the parent's ranks who this one is, and hears who they are. */
+static ncclResult_t tell_all(
+	const struct nccl_making *m, const struct nccl_rank *self, struct nccl_rank *all)
+{
+	struct ncclComm *parent = m->parent;
+	size_t each = (size_t)parent->ranks;
+	struct nccl_transfer *t = calloc(2 * each, sizeof(*t));
+	ncclResult_t status;
+	int n = 0;
+
+	if (!t)
+		return nccl_fail(ncclSystemError, "no memory");
+	for (int i = 0; i < parent->ranks; i++) {
+		if (leaves_out(m, i))
+			continue;
+		t[n] = (struct nccl_transfer){
+			.peer = i, .bytes = (char *)(uintptr_t)self, .count = sizeof(*self)};
+		t[each + (size_t)n++] = (struct nccl_transfer){
+			.peer = i, .bytes = (char *)&all[i], .count = sizeof(all[i])};
+	}
+	pthread_mutex_lock(&parent->calls);
+	status = nccl_exchange(parent, NCCL_CALLS, t, n, t + each, n);
+	pthread_mutex_unlock(&parent->calls);
+	free(t);
+	return status;
+}
+
+/* Of the same color, by key and then by rank in the parent. */
+static bool goes_before(const struct nccl_rank *all, int a, int b)
+{
+	return all[a].key != all[b].key ? all[a].key < all[b].key : a < b;
+}
+
+static ncclResult_t make_of(struct nccl_making *m, const struct nccl_rank *all, int listener)
+{
+	struct ncclComm *comm;
+	int own = m->parent->rank, ranks = 0, rank = 0;
+
+	for (int i = 0; i < m->parent->ranks; i++) {
+		if (leaves_out(m, i) || all[i].color != m->color)
+			continue;
+		ranks++;
+		rank += goes_before(all, i, own);
+	}
+	comm = nccl_comm_new(rank, ranks);
+	if (!comm) {
+		close(listener);
+		return nccl_fail(ncclUnhandledCudaError, "no memory, or no current context");
+	}
+	for (int i = 0; i < m->parent->ranks; i++) {
+		int at = 0;
+
+		if (leaves_out(m, i) || all[i].color != m->color)
+			continue;
+		for (int k = 0; k < m->parent->ranks; k++)
+			at += !leaves_out(m, k) && all[k].color == m->color &&
+			      goes_before(all, k, i);
+		comm->table[at] = all[i];
+	}
+	return comm_begin(comm, listener, m->to);
+}
+
+static ncclResult_t make_split(struct nccl_making *m)
+{
+	struct nccl_rank self, *all = calloc((size_t)m->parent->ranks, sizeof(*all));
+	ncclResult_t status = all ? nccl_self(&self) : nccl_fail(ncclSystemError, "no memory");
+	int listener = status ? -1 : nccl_listen(&self.address, &self.port);
+
+	*m->to = NULL;
+	if (listener < 0)
+		status = status ? status : ncclSystemError;
+	self.color = m->color;
+	self.key = m->key;
+	if (!status)
+		status = tell_all(m, &self, all);
+	if (!status && m->color >= 0) {
+		status = make_of(m, all, listener);
+		listener = -1;
+	}
+	if (listener >= 0)
+		close(listener);
+	free(all);
+	return status;
+}
+
+static void *making_run(void *argument)
+{
+	struct nccl_making *m = argument;
+
+	if (cuCtxSetCurrent(m->context))
+		m->status = nccl_fail(ncclUnhandledCudaError, "the context is gone");
+	else
+		m->status = m->parent ? make_split(m) : make_rank(m);
+	return NULL;
+}
+
+ncclResult_t nccl_make(struct nccl_making *m, int count)
+{
+	pthread_t *threads = calloc((size_t)count, sizeof(*threads));
+	bool *started = calloc((size_t)count, sizeof(*started));
+	ncclResult_t status = ncclSuccess;
+
+	for (int i = 0; i < count && threads && started; i++) {
+		m[i].status = nccl_fail(ncclSystemError, "no thread");
+		started[i] = !pthread_create(&threads[i], NULL, making_run, &m[i]);
+	}
+	if (!threads || !started)
+		status = nccl_fail(ncclSystemError, "no memory");
+	for (int i = 0; i < count && !status; i++)
+		if (started[i])
+			pthread_join(threads[i], NULL);
+	for (int i = 0; i < count; i++)
+		if (!status)
+			status = m[i].status;
+	free(threads);
+	free(started);
+	return status;
+}
+
+/* --- their end ---------------------------------------------------------------------------- */
+
+static ncclResult_t comm_close(struct ncclComm *comm, bool abort)
+{
+	uint64_t one = 1;
+
+	if (abort) {
+		nccl_comm_fail(comm, ncclInternalError);
+		comm->aborted = true;
+		(void)!write(comm->wake, &one, sizeof(one));
+	}
+	pthread_mutex_lock(&comm->lock);
+	comm->close_by = nccl_now() + nccl_patience();
+	comm->closing = true;
+	pthread_cond_broadcast(&comm->more);
+	pthread_mutex_unlock(&comm->lock);
+	pthread_join(comm->thread, NULL);
+	nccl_comm_put(comm);
+	return ncclSuccess;
+}
+
+#define COMM(comm)                                                                             \
+	do {                                                                                   \
+		if (!nccl_is_comm(comm))                                                       \
+			return nccl_fail(ncclInvalidArgument, "it is no communicator");        \
+	} while (0)
+
+NCCL_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm);
+NCCL_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+	if (!comm)
+		return ncclSuccess;
+	COMM(comm);
+	return comm_close(comm, false);
+}
+
+NCCL_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm);
+NCCL_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+	if (!comm)
+		return ncclSuccess;
+	COMM(comm);
+	return comm_close(comm, true);
+}
+
+/* What was issued is done before. */
+NCCL_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm);
+NCCL_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+	uint64_t until = nccl_now() + nccl_patience();
+	bool done = true;
+
+	COMM(comm);
+	pthread_mutex_lock(&comm->lock);
+	while (comm->first && !comm->gone && done)
+		done = nccl_comm_wait(comm, until);
+	pthread_mutex_unlock(&comm->lock);
+	if (!done)
+		return nccl_fail(ncclTimeout, "what was issued is not done");
+	return (ncclResult_t)comm->error;
+}
+
+/* What runs is stopped; what may be done then is to shrink, and to end it. */
+NCCL_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags);
+NCCL_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
+{
+	COMM(comm);
+	if (flags)
+		return nccl_fail(
+			ncclInvalidArgument, "there are no flags %#x", (unsigned)flags);
+	nccl_comm_fail(comm, ncclRemoteError);
+	for (int i = 0; i < comm->ranks; i++)
+		if (comm->sockets[NCCL_STREAMS][i] >= 0)
+			shutdown(comm->sockets[NCCL_STREAMS][i], SHUT_RDWR);
+	return ncclSuccess;
+}

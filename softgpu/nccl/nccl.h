@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NCCL between software GPUs.  Each pair of ranks has two TCP connections: one for what streams
+ * order, one for what the program's threads do together (split, shrink).  A communicator has a
+ * thread, which does one task after the other in the order in which they were issued.  A task
+ * is three operations in its stream: one that says that the stream is there, a wait for a word
+ * in memory, and one that lets the task go; so no stream's thread ever waits for the network.
+ *
+ * What is sent is copied out of the device's memory first, and what came is copied in last: the
+ * network never holds memory.  A rank that is gone, or says nothing for long, is the
+ * communicator's error; what is in its streams goes on.
+ */
+#ifndef VCUDA_SOFTGPU_NCCL_NCCL_H
+#define VCUDA_SOFTGPU_NCCL_NCCL_H
+
+#include <cuda.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NCCL_EXPORT __attribute__((visibility("default")))
+
+typedef enum {
+	ncclSuccess = 0,
+	ncclUnhandledCudaError = 1,
+	ncclSystemError = 2,
+	ncclInternalError = 3,
+	ncclInvalidArgument = 4,
+	ncclInvalidUsage = 5,
+	ncclRemoteError = 6,
+	ncclInProgress = 7,
+	ncclTimeout = 8,
+	ncclNumResults = 9,
+} ncclResult_t;
+
+enum { NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN, NCCL_AVG, NCCL_OPS };
+enum {
+	NCCL_I8,
+	NCCL_U8,
+	NCCL_I32,
+	NCCL_U32,
+	NCCL_I64,
+	NCCL_U64,
+	NCCL_F16,
+	NCCL_F32,
+	NCCL_F64,
+	NCCL_BF16,
+	NCCL_E4M3,
+	NCCL_E5M2,
+	NCCL_TYPES
+};
+
+typedef struct {
+	char internal[128];
+} ncclUniqueId;
+
+typedef struct { /* what is looked at of it */
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	int blocking;
+} ncclConfig_t;
+#define NCCL_MAGIC 0xcafebeef
+
+#define NCCL_MOST_RANKS 1024
+
+/* What the ranks know of one another. */
+struct nccl_rank {
+	uint8_t secret[16]; /* the communicator's, of rank 0 */
+	uint8_t host[16], device[16];
+	uint32_t address; /* where it listens; network order */
+	uint16_t port;
+	uint16_t reserved;
+	int32_t ordinal;
+	int32_t color, key; /* of a split */
+};
+
+enum nccl_lane { NCCL_STREAMS, NCCL_CALLS, NCCL_LANES };
+
+typedef struct ncclComm *ncclComm_t;
+struct nccl_task;
+
+#define NCCL_REDUCTIONS 1024
+struct nccl_reduction {
+	bool used, on_device;
+	int type;
+	uint64_t scalar; /* its address, or its bytes */
+};
+
+struct ncclComm {
+	uint64_t mark;
+	_Atomic unsigned refs; /* the program, and each task */
+	int rank, ranks;
+	CUcontext context;
+	struct nccl_rank *table;
+	int *sockets[NCCL_LANES]; /* by rank; -1: itself */
+	int wake;		  /* eventfd: aborted */
+	_Atomic int error;	  /* the first; ncclResult_t */
+	_Atomic bool aborted;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t more;
+	struct nccl_task *first, **last;
+	bool closing;
+	uint64_t close_by;     /* what is not done then is dropped */
+	bool gone;	       /* its thread has ended */
+	pthread_mutex_t calls; /* of the lane NCCL_CALLS */
+	struct nccl_reduction reductions[NCCL_REDUCTIONS];
+};
+
+/* An operation of a group. */
+enum nccl_what {
+	NCCL_ALL_REDUCE,
+	NCCL_BROADCAST,
+	NCCL_REDUCE,
+	NCCL_ALL_GATHER,
+	NCCL_REDUCE_SCATTER,
+	NCCL_ALL_TO_ALL,
+	NCCL_GATHER,
+	NCCL_SCATTER,
+	NCCL_SEND,
+	NCCL_RECEIVE,
+};
+struct nccl_operation {
+	enum nccl_what what;
+	const void *send;
+	void *receive;
+	size_t count;
+	int type, op, peer;
+	CUstream stream;
+	struct nccl_reduction own; /* of an operation of the program's */
+};
+
+/* --- error.c ------------------------------------------------------------------------------ */
+
+/* Notes why, for ncclGetLastError; returns the status. */
+ncclResult_t nccl_fail(ncclResult_t status, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* --- socket.c ----------------------------------------------------------------------------- */
+
+/* A transfer with one peer; those with the same peer go one after the other. */
+struct nccl_transfer {
+	int peer;
+	char *bytes;
+	uint64_t count, done; /* done: with the 8 bytes of its length in front */
+	uint64_t length;      /* those */
+};
+/* Does them all. The peer's side must be of the same length. */
+ncclResult_t nccl_exchange(struct ncclComm *comm, enum nccl_lane lane,
+	struct nccl_transfer *sends, int send_count, struct nccl_transfer *receives,
+	int receive_count);
+/* A socket that listens at the address that others may connect to; -1: *text says why. */
+int nccl_listen(uint32_t *address, uint16_t *port);
+int nccl_connect(uint32_t address, uint16_t port, uint64_t until);
+int nccl_accept(int listener, uint64_t until);
+/* All of it, or false. */
+bool nccl_write(int fd, const void *bytes, size_t n, uint64_t until);
+bool nccl_read(int fd, void *bytes, size_t n, uint64_t until);
+uint64_t nccl_now(void); /* ns */
+/* ns that a rank may say nothing: VCUDA_SOFTGPU_NCCL_WAIT_MS. */
+uint64_t nccl_patience(void);
+
+/* --- meet.c ------------------------------------------------------------------------------- */
+
+/* Who this process and the current device are; the listener's address is not filled in. */
+ncclResult_t nccl_self(struct nccl_rank *self);
+/* The ranks find each other by the id: fills in table[ranks], own row included. */
+ncclResult_t nccl_meet(const ncclUniqueId *id, int rank, int ranks, struct nccl_rank *table);
+/* Connects all that the table has, over `listener`, which row `rank` names. */
+ncclResult_t nccl_mesh(struct ncclComm *comm, int listener);
+
+/* --- comm.c ------------------------------------------------------------------------------- */
+
+bool nccl_is_comm(const struct ncclComm *comm);
+/* A communicator of the current context; its sockets follow. */
+struct ncclComm *nccl_comm_new(int rank, int ranks);
+void nccl_comm_put(struct ncclComm *comm);
+/* Waits for `more`, under the lock. False: it is too late. */
+bool nccl_comm_wait(struct ncclComm *comm, uint64_t until);
+/* Keeps the first error. */
+void nccl_comm_fail(struct ncclComm *comm, ncclResult_t status);
+
+/* What a group makes: done by a thread each, so that ranks of one process meet. */
+struct nccl_making {
+	ncclComm_t *to;
+	CUcontext context;
+	ncclUniqueId id;
+	int rank, ranks;
+	struct ncclComm *parent; /* of a split or a shrink */
+	bool shrinks;
+	int color, key;
+	int *excluded;
+	int excluded_count;
+	ncclResult_t status;
+};
+ncclResult_t nccl_make(struct nccl_making *makings, int count);
+
+/* --- task.c ------------------------------------------------------------------------------- */
+
+/* The operations of one communicator, put into their streams. */
+ncclResult_t nccl_submit(
+	struct ncclComm *comm, const struct nccl_operation *operations, int count);
+/* The communicator's thread. */
+void *nccl_thread(void *comm);
+
+/* --- run.c -------------------------------------------------------------------------------- */
+
+ncclResult_t nccl_run(
+	struct ncclComm *comm, const struct nccl_operation *operations, int count);
+
+/* --- number.c ----------------------------------------------------------------------------- */
+
+uint32_t nccl_size(int type);
+/* out[i] = the operation over from[0][i] … from[n - 1][i]. */
+void nccl_reduce(int type, int op, void *out, char *const *from, int n, size_t count);
+/* Each element times the scalar. */
+void nccl_scale(int type, void *elements, size_t count, const void *scalar);
+
+#endif
