@@ -113,7 +113,7 @@ $(addprefix $(OBJ)/,$(TELLS_COMMIT)) $(addprefix $(FUZZ_OBJ)/,$(TELLS_COMMIT)): 
 objects: $(AGENT_OBJS) $(COMMAND_OBJS) $(SIDECAR_OBJS) $(COMMON_OBJS) $(TRANSPORT_OBJS) $(TRANSPORT_TLS_OBJS) \
 	$(call objects,$(wildcard softgpu/*/*.c)) $(PTX_OBJS) ## what CC compiles of all, and nothing linked
 
-dist: all programs cublas-programs cublaslt-programs cudnn-programs cufft-programs curand-programs cusolver-programs cusparse-programs cusparselt-programs bench-programs $(STACK_GPU) $(DIFFERENTIAL_TRACE) ## binaries, libraries and programs under .dist/, for a machine without ours
+dist: all programs cublas-programs cublaslt-programs cudnn-programs cufft-programs curand-programs cusolver-programs cusparse-programs cusparselt-programs nccl-programs bench-programs $(STACK_GPU) $(DIFFERENTIAL_TRACE) ## binaries, libraries and programs under .dist/, for a machine without ours
 	$(Q)tools/dist.sh $(BUILD) .dist $(CACHE)
 
 install: all ## into DESTDIR/PREFIX

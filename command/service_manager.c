@@ -175,7 +175,9 @@ static int start_agent(struct services *services, struct error *error)
 	services->agent = spawn_service(
 		(char *const[]){program, "--driver", "software", "--address", "127.0.0.1",
 			"--ports", "0,0,0", "--warm", "1", "--drain", "0", "--token-file",
-			services->token_file, "--ready-file", ready, NULL},
+			services->token_file, "--ready-file", ready,
+			/* It serves one user, and nobody beyond this machine. */
+			"--set", "nccl.allowed=true", NULL},
 		log);
 	if (services->agent < 0)
 		return error_set(error, -services->agent, "%s", program);

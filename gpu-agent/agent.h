@@ -134,11 +134,16 @@ struct agent_config {
 	uint64_t cache_bytes;	    /* the cache's limit */
 	uint32_t launch_timeout_ms; /* 0 = none */
 	uint32_t warm_libraries;    /* what a worker opens before its session (library.h) */
-	bool sandbox_off;	    /* sandbox.h */
-	bool sandbox_required;	    /* a worker that lacks a part serves nobody */
-	uint32_t log_level;	    /* enum log_level; set before worker_main */
-	uint32_t log_format;	    /* enum log_format; likewise */
-	bool pinned;		    /* worker_cpus counts; set before worker_main */
+	struct agent_nccl {
+		bool allowed; /* workers make connections, and have memory in common */
+		char environment[AGENT_PATH]; /* NAME=VALUE, ':' between */
+		uint32_t wait_ms;	      /* that a call waits for the other ranks */
+	} nccl;
+	bool sandbox_off;      /* sandbox.h */
+	bool sandbox_required; /* a worker that lacks a part serves nobody */
+	uint32_t log_level;    /* enum log_level; set before worker_main */
+	uint32_t log_format;   /* enum log_format; likewise */
+	bool pinned;	       /* worker_cpus counts; set before worker_main */
 	cpu_set_t worker_cpus;
 };
 #define AGENT_CONFIG_MAGIC 0x47464341u /* "ACFG" */

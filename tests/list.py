@@ -20,7 +20,7 @@ OTHERS = {
     "programs that tests run": (
         "tests/cublas/steady.c", "tests/cublaslt/steady.c", "tests/cudnn/steady.c",
         "tests/cufft/steady.c", "tests/curand/steady.c", "tests/cusolver/steady.c", "tests/cusparse/steady.c",
-        "tests/cusparselt/steady.c", "tests/differential/trace.cu",
+        "tests/cusparselt/steady.c", "tests/nccl/steady.c", "tests/differential/trace.cu",
         "tests/roundtrips/steady.cu", "tests/roundtrips/part.py", "tests/faults/app.cu", "tests/stack/app.cu",
         "tests/agent/toy_worker.c", "tests/unit/softgpu_kernels.cu", "tests/utilities/plugin.cu",
         "tests/nvml/on_node.py", "tests/unserved/linked.c", "tests/programs/modules/numbers.cu",

@@ -35,12 +35,13 @@ cp -L "$cache"/cuda-12.9/lib/libcudart.so.12 "$cache"/cuda-13.0/lib/libcudart.so
 [ -d "$build/cufft" ] && mkdir -p "$folder/cufft" && cp -r "$build"/cufft/. "$folder/cufft/"
 [ -d "$build/cusolver" ] && mkdir -p "$folder/cusolver" && cp -r "$build"/cusolver/. "$folder/cusolver/"
 [ -d "$build/cusparselt" ] && mkdir -p "$folder/cusparselt" && cp -r "$build"/cusparselt/. "$folder/cusparselt/"
+[ -d "$build/nccl" ] && mkdir -p "$folder/nccl" && cp -r "$build"/nccl/. "$folder/nccl/"
 [ -d "$build/cusparse" ] && mkdir -p "$folder/cusparse" && cp -r "$build"/cusparse/. "$folder/cusparse/"
 [ -d "$build/curand" ] && mkdir -p "$folder/curand" && cp -r "$build"/curand/. "$folder/curand/"
 mkdir -p "$folder/stack" && cp "$build"/stack/app "$build"/stack/libprying-nvidia.so "$folder/stack/"
 [ -d "$build/differential" ] && mkdir -p "$folder/differential" && \
 	cp "$build/differential/trace" "$folder/differential/"
 [ -d "$build/bench" ] && cp -r "$build"/bench/. "$folder/bench/"
-strip --strip-debug "$folder"/bin/* "$folder"/lib/*.so "$folder"/{cublas,cublaslt,cudnn,cufft,curand,cusolver,cusparse,cusparselt,programs}/*/* \
+strip --strip-debug "$folder"/bin/* "$folder"/lib/*.so "$folder"/{cublas,cublaslt,cudnn,cufft,curand,cusolver,cusparse,cusparselt,nccl,programs}/*/* \
 	2>/dev/null || true
 du -sh "$folder" | awk '{print "dist: " $2 ", " $1}'

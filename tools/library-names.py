@@ -27,7 +27,6 @@ FOLDER = os.path.join(TOP, "protocol", "api")
 LISTS = {  # family: (library, what its names look like, packages)
     "cusolver": ("libcusolver", "cu|pegasus", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
     "cusolvermg": ("libcusolverMg", "cu", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
-    "nccl": ("libnccl", "p?nccl", ("nvidia-nccl-cu12", "nvidia-nccl-cu13")),
     "nvshmem": ("libnvshmem_host", "nvshmem", ("nvidia-nvshmem-cu12", "nvidia-nvshmem-cu13")),
     "cufile": ("libcufile", "cuFile", ("nvidia-cufile-cu12", "nvidia-cufile")),
 }
@@ -36,7 +35,7 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x
 # What a name answers, whatever its header says of it, or where that says nothing.
 ANSWERS = (
     (r".*GetProperty", "property"),
-    (r"(cusolver|p?nccl|cuFile)GetVersion", "number 0"),
+    (r"(cusolver|cuFile)GetVersion", "number 0"),
     (r"cusparseGetVersion", "number 1"),
     (r"nvshmem_info_get_version", "parts 2"),
     (r"nvshmemx_vendor_get_version_info", "parts 3"),
@@ -49,7 +48,7 @@ UNDECLARED = (
     (r"nvshmemx?_(my_pe|n_pes|team_(my_pe|n_pes|translate_pe))", "value"),
     (r"nvshmem(x|id)_init_status|cuFileUseCount", "pointer"),  # 0: not started, none
 )
-STATUS = r"\w+Result\w*|\w+Status_t|\w+_status_t|nccl\w+_t|CUfileError_t|int"
+STATUS = r"\w+Result\w*|\w+Status_t|\w+_status_t|CUfileError_t|int"
 
 
 def located(pip, package):

@@ -101,7 +101,7 @@ static void add_conditions(cJSON *list, const struct front *front, const struct 
 	if (front->config->insecure)
 		add(list, "Insecure", warning,
 			"No token is asked for: everybody who reaches the ports is served.");
-	if (front->pool.driver[0] && sandbox != SANDBOX_ALL)
+	if (front->pool.driver[0] && !sandbox_whole(sandbox))
 		add(list, "Sandbox", warning, "Of the workers' sandbox only this holds: %s.",
 			sandbox_text(text, sandbox));
 	if (!viewer->all)

@@ -55,7 +55,7 @@ static void note_sandbox(struct front *front, uint32_t parts)
 		return;
 	pool->sandbox = parts;
 	sandbox_text(text, parts);
-	if (parts == SANDBOX_ALL || front->config->sandbox_off)
+	if (sandbox_whole(parts) || front->config->sandbox_off)
 		log_info("worker.sandbox", "text=\"%s\"", text);
 	else
 		log_warn("worker.sandbox", "text=\"%s\"", text);
@@ -66,7 +66,7 @@ static void worker_is_ready(struct front *front, struct pool_worker *worker, str
 	struct pool *pool = &front->pool;
 	struct ledger *ledger = &front->ledger;
 
-	if (front->config->sandbox_required && h->sandbox != SANDBOX_ALL) {
+	if (front->config->sandbox_required && !sandbox_whole(h->sandbox)) {
 		char text[SANDBOX_TEXT], why[192];
 
 		sandbox_text(text, h->sandbox);

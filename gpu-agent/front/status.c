@@ -225,7 +225,7 @@ static void print_sandbox(FILE *out, const struct front *front)
 
 	if (!front->pool.driver[0])
 		return; /* no worker said it yet */
-	fprintf(out, "[%c] sandbox: %s%s\n", parts == SANDBOX_ALL ? '+' : ' ',
+	fprintf(out, "[%c] sandbox: %s%s\n", sandbox_whole(parts) ? '+' : ' ',
 		front->config->sandbox_off ? "switched off, " : "", sandbox_text(text, parts));
 }
 

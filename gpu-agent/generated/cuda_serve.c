@@ -19,6 +19,7 @@
 #include "gpu-agent/generated/cusolver_library.h"
 #include "gpu-agent/generated/cusparse_library.h"
 #include "gpu-agent/generated/cusparselt_library.h"
+#include "gpu-agent/generated/nccl_library.h"
 #include "gpu-agent/generated/serve_hand.h"
 #include "protocol/generated/cuda_ops.h"
 #include "protocol/generated/cuda_wire.h"
@@ -993,6 +994,8 @@ const struct serve_entry *serve_find(uint16_t op)
 		return cusparse_serve_find(op);
 	if (op >= 3800 && op <= 3849)
 		return cusparselt_serve_find(op);
+	if (op >= 3900 && op <= 3949)
+		return nccl_serve_find(op);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -17,6 +17,7 @@
 enum version_form {
 	VERSION_PROPERTY, /* int f(int which, int *value), for each of three */
 	VERSION_NUMBER,	  /* size_t f(void): 120901, or in thousands: 8907 */
+	VERSION_FILLS,	  /* int f(int *value): the same number */
 };
 
 struct library_family {

@@ -43,6 +43,7 @@ static void version_print(enum version_form form, void *function, char *text, si
 {
 	int (*property)(int which, int *value);
 	size_t (*version)(void);
+	int (*fills)(int *value);
 	int part[3] = {0};
 	size_t number;
 
@@ -54,8 +55,15 @@ static void version_print(enum version_form form, void *function, char *text, si
 		snprintf(text, n, "%d.%d.%d", part[0], part[1], part[2]);
 		return;
 	}
-	memcpy(&version, &function, sizeof(version));
-	number = version();
+	if (form == VERSION_FILLS) {
+		memcpy(&fills, &function, sizeof(fills));
+		if (fills(&part[0]) || part[0] < 0)
+			return;
+		number = (size_t)part[0];
+	} else {
+		memcpy(&version, &function, sizeof(version));
+		number = version();
+	}
 	/* cuDNN 8 counts in thousands. */
 	if (number < 10000)
 		snprintf(

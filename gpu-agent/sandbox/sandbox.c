@@ -54,14 +54,19 @@ const char *sandbox_text(char out[SANDBOX_TEXT], uint32_t parts)
 			between = "";
 		}
 	}
+	if (parts & SANDBOX_CONNECTS)
+		snprintf(out + n, SANDBOX_TEXT - n, ", connections allowed");
 	return out;
 }
 
 const char *sandbox_mode(uint32_t parts)
 {
-	static const char *const modes[] = {"none", "landlock", "seccomp", "landlock+seccomp"};
+	static const char *const modes[] = {"none", "landlock", "seccomp", "landlock+seccomp",
+		"none, connections allowed", "landlock, connections allowed",
+		"seccomp, connections allowed", "landlock+seccomp, connections allowed"};
 
-	return modes[!!(parts & SANDBOX_FILES) + 2 * !!(parts & SANDBOX_CALLS)];
+	return modes[!!(parts & SANDBOX_FILES) + 2 * !!(parts & SANDBOX_CALLS) +
+		     4 * !!(parts & SANDBOX_CONNECTS)];
 }
 
 void sandbox_hide(void)
@@ -122,12 +127,14 @@ void sandbox_enter(const struct agent_config *config)
 		compiled_leave(); /* others could write there */
 	sandbox_note(SANDBOX_CAPABILITIES, sandbox_capabilities());
 	sandbox_note(SANDBOX_CALLS, sandbox_calls_start());
+	if (config->nccl.allowed)
+		held |= SANDBOX_CONNECTS;
 	entered = true;
 }
 
 uint32_t sandbox_seal(void)
 {
-	if (entered && sandbox_calls_warm())
+	if (entered && sandbox_calls_warm(held & SANDBOX_CONNECTS))
 		held &= ~(uint32_t)SANDBOX_CALLS;
 	return held;
 }

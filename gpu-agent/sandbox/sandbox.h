@@ -13,6 +13,7 @@
 #ifndef VCUDA_GPU_AGENT_SANDBOX_SANDBOX_H
 #define VCUDA_GPU_AGENT_SANDBOX_SANDBOX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu-agent/agent.h"
@@ -37,7 +38,13 @@ enum sandbox_part {
 	SANDBOX_FILES = 4,	  /* Landlock */
 	SANDBOX_CALLS = 8,	  /* seccomp */
 	SANDBOX_ALL = 15,
+	SANDBOX_CONNECTS = 16, /* no part: connections, and memory in common, are allowed */
 };
+
+static inline bool sandbox_whole(uint32_t parts)
+{
+	return (parts & SANDBOX_ALL) == SANDBOX_ALL;
+}
 
 /* For logs, pages and metrics: "landlock" of SANDBOX_FILES; "landlock, seccomp", and what this
  * kernel or build lacks. The latter returns out. */
@@ -45,7 +52,8 @@ enum sandbox_part {
 const char *sandbox_part_name(uint32_t part);
 const char *sandbox_text(char out[SANDBOX_TEXT], uint32_t parts);
 
-/* Of files and calls, which of them hold: "landlock+seccomp", "landlock", "seccomp", "none". */
+/* Of files and calls, which of them hold: "landlock+seccomp", "landlock", "seccomp", "none";
+ * with ", connections allowed" where NCCL is (`nccl.allowed`). */
 const char *sandbox_mode(uint32_t parts);
 
 /* Any process of the agent: others of its user cannot read or trace it. */
@@ -66,6 +74,6 @@ int sandbox_files(const struct agent_config *config);
 
 /* sandbox_calls.c: likewise. The first before there are other threads; the second for all. */
 int sandbox_calls_start(void);
-int sandbox_calls_warm(void);
+int sandbox_calls_warm(bool connects);
 
 #endif

@@ -88,7 +88,17 @@ static const int never[] = {
 	SYS_vhangup,
 };
 
-/* Programs, connections, and memory that all processes of a user share. */
+/* What NCCL makes for each communicator: its ranks talk by sockets. */
+static const int connections[] = {
+	SYS_socket,
+	SYS_bind,
+	SYS_connect,
+	SYS_listen,
+	SYS_accept,
+	SYS_accept4,
+};
+
+/* Programs, and memory that all processes of a user share. */
 static const int never_warm[] = {
 #if !SANDBOX_SANITIZER
 	SYS_execve,
@@ -96,12 +106,6 @@ static const int never_warm[] = {
 	SYS_fork,
 	SYS_vfork,
 #endif
-	SYS_socket,
-	SYS_bind,
-	SYS_connect,
-	SYS_listen,
-	SYS_accept,
-	SYS_accept4,
 	SYS_shmget,
 	SYS_shmat,
 	SYS_shmctl,
@@ -250,11 +254,13 @@ int sandbox_calls_start(void)
 	return calls_install(&p, 0);
 }
 
-int sandbox_calls_warm(void)
+int sandbox_calls_warm(bool connects)
 {
 	static struct program p;
 
 	say_head(&p);
+	for (size_t i = 0; i < sizeof(connections) / sizeof(connections[0]) && !connects; i++)
+		say_refuse(&p, connections[i], EPERM);
 	for (size_t i = 0; i < sizeof(never_warm) / sizeof(never_warm[0]); i++)
 		say_refuse(&p, never_warm[i], EPERM);
 	say_clone(&p);
@@ -269,8 +275,9 @@ int sandbox_calls_start(void)
 	return -ENOSYS;
 }
 
-int sandbox_calls_warm(void)
+int sandbox_calls_warm(bool connects)
 {
+	(void)connects;
 	return -ENOSYS;
 }
 

@@ -107,6 +107,14 @@ static const struct place {
 	{"/dev/dxg", DEVICE},
 };
 
+/* What NCCL reaches beside: memory that ranks on one machine have in common, networks' devices,
+ * and how many connections may wait. */
+static const struct place nccl_places[] = {
+	{"/dev/shm", CACHE},
+	{"/dev/infiniband", DEVICE | READ},
+	{"/proc/sys/net", READ},
+};
+
 struct rules {
 	int fd;
 	uint64_t handled;
@@ -135,14 +143,14 @@ static void files_allow(struct rules *rules, const char *path, uint64_t access)
 		close(fd);
 }
 
-static void files_allow_places(struct rules *rules)
+static void files_allow_places(struct rules *rules, const struct place *list, size_t count)
 {
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < count; i++) {
 		glob_t found;
 
-		if (!glob(places[i].pattern, 0, NULL, &found))
+		if (!glob(list[i].pattern, 0, NULL, &found))
 			for (size_t p = 0; p < found.gl_pathc; p++)
-				files_allow(rules, found.gl_pathv[p], places[i].access);
+				files_allow(rules, found.gl_pathv[p], list[i].access);
 		globfree(&found);
 	}
 }
@@ -251,14 +259,14 @@ int sandbox_files(const struct agent_config *config)
 		set.fs |= LANDLOCK_ACCESS_FS_REFER;
 	if (abi >= 3)
 		set.fs |= FS_TRUNCATE;
-	if (abi >= 4) {
+	if (abi >= 4 && !config->nccl.allowed) {
 		set.net = NET_BIND_TCP | NET_CONNECT_TCP;
 		bytes = sizeof(set.fs) + sizeof(set.net);
 	}
 	if (abi >= 5)
 		set.fs |= FS_IOCTL_DEV;
 	if (abi >= 6) {
-		set.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
+		set.scoped = SCOPE_SIGNAL | (config->nccl.allowed ? 0 : SCOPE_ABSTRACT_UNIX);
 		bytes = sizeof(set);
 	}
 	cleanup_close int fd = (int)syscall(SYS_landlock_create_ruleset, &set, bytes, 0);
@@ -266,7 +274,10 @@ int sandbox_files(const struct agent_config *config)
 		return -errno;
 	rules.fd = fd;
 	rules.handled = set.fs;
-	files_allow_places(&rules);
+	files_allow_places(&rules, places, sizeof(places) / sizeof(places[0]));
+	if (config->nccl.allowed)
+		files_allow_places(
+			&rules, nccl_places, sizeof(nccl_places) / sizeof(nccl_places[0]));
 	files_allow_configured(&rules, config);
 	return syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
 }

@@ -21,7 +21,18 @@
 
 #define CONFIG_LIST_MAX 2048 /* a sequence written out with commas */
 
-enum setting_type { TEXT, FLAG, NUMBER16, NUMBER32, BYTES, TIME, PATHS, LIBRARY, SPECIAL };
+enum setting_type {
+	TEXT,
+	FLAG,
+	NUMBER16,
+	NUMBER32,
+	BYTES,
+	TIME,
+	PATHS,
+	LIBRARY,
+	ENVIRONMENT,
+	SPECIAL
+};
 
 struct setting {
 	const char *key;
@@ -53,6 +64,7 @@ void settings_defaults(struct agent_config *config)
 	config->host_memory = 8ull << 30;
 	config->cache_bytes = 8ull << 30;
 	config->expiry_grace_ms = 60000;
+	config->nccl.wait_ms = 1800000;
 	config->log_level = LOG_INFO;
 	strcpy(config->service_account.issuer, "https://kubernetes.default.svc.cluster.local");
 	strcpy(config->service_account.audience, "vcuda-agent");
@@ -256,6 +268,11 @@ static const struct setting settings[] = {
 	{"launch_timeout_ms", NUMBER32, AT(launch_timeout_ms), 0, 86400000, NULL,
 		"milliseconds, 0-86400000 (0 = none)"},
 	{"sandbox", SPECIAL, 0, 0, 0, set_sandbox, "on, required or off"},
+	{"nccl.allowed", FLAG, AT(nccl.allowed), 0, 0, NULL, "true or false"},
+	{"nccl.environment", ENVIRONMENT, AT(nccl.environment), 0, AGENT_PATH, NULL,
+		"a list of texts like NCCL_DEBUG=WARN"},
+	{"nccl.wait", TIME, AT(nccl.wait_ms), 100, 86400000, NULL,
+		"a time from 100ms to 24h, like 30m"},
 	{"log", SPECIAL, 0, 0, 0, set_log, "error, warn, info or debug"},
 	{"log_format", SPECIAL, 0, 0, 0, set_log_format, "text or json"},
 	{"ready_file", PATH(ready_file)},
@@ -299,6 +316,24 @@ static int check_paths(const struct setting *s, const char *value)
 	return 0;
 }
 
+/* NCCL_NAME=VALUE, a line each. */
+static int check_environment(const char *value)
+{
+	char copy[AGENT_PATH];
+	char *rest = copy, *line;
+
+	if (strlen(value) >= sizeof(copy))
+		return -EINVAL;
+	strcpy(copy, value);
+	while ((line = strsep(&rest, "\n"))) {
+		size_t name = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+		if (strncmp(line, "NCCL_", 5) || name < 6 || line[name] != '=')
+			return -EINVAL;
+	}
+	return 0;
+}
+
 static int set_plain(struct agent_config *config, const struct setting *s, const char *value)
 {
 	unsigned char *field = (unsigned char *)config + s->offset;
@@ -310,6 +345,10 @@ static int set_plain(struct agent_config *config, const struct setting *s, const
 	case PATHS:
 	case LIBRARY:
 		if (*value && check_paths(s, value))
+			return -EINVAL;
+		/* fall through */
+	case ENVIRONMENT:
+		if (s->type == ENVIRONMENT && *value && check_environment(value))
 			return -EINVAL;
 		/* fall through */
 	case TEXT:
@@ -411,13 +450,14 @@ static int read_item(void *argument, const struct config_item *item, struct erro
 	}
 	if (item->index >= 0) {
 		if (s->set != set_gpus && s->set != set_cpus && s->type != PATHS &&
-			s->type != LIBRARY)
+			s->type != LIBRARY && s->type != ENVIRONMENT)
 			return error_set(error, 0, "%s is %s, not a list", s->key, s->takes);
 		at = strlen(r->list);
 		if ((size_t)snprintf(r->list + at, sizeof(r->list) - at, "%s%s",
-			    !at	     ? ""
-			    : s->set ? ","
-				     : ":",
+			    !at			     ? ""
+			    : s->set		     ? ","
+			    : s->type == ENVIRONMENT ? "\n"
+						     : ":",
 			    value) >= sizeof(r->list) - at)
 			return error_set(error, 0, "%s: the list is too long", s->key);
 		value = r->list;

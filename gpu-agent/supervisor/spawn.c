@@ -20,6 +20,7 @@
 
 #define WORKER_FILES 1024
 #define ENVIRON_MAX 64
+#define NCCL_VARIABLES (AGENT_PATH / sizeof("NCCL_A="))
 #define FDS_MAX (3 + TRANSPORT_LISTENERS)
 
 extern char **environ;
@@ -47,9 +48,10 @@ static const char *const allowed[] = {
 };
 
 struct child_environment {
-	char *list[ENVIRON_MAX + 8];
+	char *list[ENVIRON_MAX + NCCL_VARIABLES + 8];
 	char libraries[(2 + AGENT_LIBRARIES) * AGENT_PATH + 32];
 	char gpus[HANDOFF_DEVICES * 6 + 32];
+	char nccl[AGENT_PATH];
 };
 
 static bool is_allowed(const char *entry)
@@ -96,6 +98,7 @@ static void make_environment(struct child_environment *env, const struct agent_c
 	/* The driver's cache of compiled PTX is one folder for all, a write across sessions; a
 	 * worker that has one of its own says so itself (compiled.h). */
 	static char no_cache[] = "CUDA_CACHE_DISABLE=1";
+	char *rest, *line;
 	size_t n = 0, at;
 
 	for (char **e = environ; *e && n < ENVIRON_MAX; e++)
@@ -113,6 +116,12 @@ static void make_environment(struct child_environment *env, const struct agent_c
 				i ? "," : "", config->gpus[i]);
 		env->list[n++] = env->gpus;
 	}
+	/* The agent's own NCCL_… are not a worker's, nor are a program's: only these. */
+	memcpy(env->nccl, config->nccl.environment, sizeof(env->nccl));
+	rest = config->nccl.allowed ? env->nccl : NULL;
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			env->list[n++] = line;
 	env->list[n] = NULL;
 }
 

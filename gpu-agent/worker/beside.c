@@ -82,6 +82,11 @@ bool beside_poll(struct worker *w)
 		struct beside_job *job = *at;
 
 		if (!atomic_load(&job->ended)) {
+			if (job->late && wait_now() >= job->until) {
+				job->late(w, job);
+				job->late = NULL;
+				told = true;
+			}
 			at = &job->next;
 			continue;
 		}
@@ -96,7 +101,7 @@ bool beside_poll(struct worker *w)
 void beside_forget(uint16_t context)
 {
 	for (struct beside_job *job = jobs; job; job = job->next) {
-		if (job->context != context || job->dropped)
+		if (job->context != context || job->dropped || job->lasting)
 			continue;
 		beside_join(job);
 		job->drop(job);

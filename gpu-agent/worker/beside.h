@@ -13,8 +13,9 @@
 
 struct worker;
 
-#define BESIDE_JOBS                                                                            \
-	8 /* at once: one for each thread of a program, and no more for a hostile one */
+/* At once: one for each thread of a program (ranks of NCCL that wait for one another), and no
+ * more for a hostile one. */
+#define BESIDE_JOBS 32
 
 struct beside_job {
 	/* On the thread, in the context; it touches nothing of the loop's. */
@@ -24,6 +25,11 @@ struct beside_job {
 	/* On the loop, in the context, which is going: gives back what `run` made. Then `done`.
 	 */
 	void (*drop)(struct beside_job *job);
+	/* On the loop, once `until` (wait_now()) is over and it still runs; NULL: there is no
+	 * end. */
+	void (*late)(struct worker *w, struct beside_job *job);
+	uint64_t until;
+	bool lasting; /* nobody waits for it where a context goes: it may wait for others */
 	uint16_t context;
 	bool dropped;
 	/* The rest is beside.c's. */

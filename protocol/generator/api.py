@@ -127,6 +127,8 @@ class Library:
     numbered: str        # what the worker makes of the library's for the stanza's numbers, or ""
     told: str            # the function whose number comes back with a new handle, or ""
     nodeless: bool       # its names have no version
+    exported: bool       # what is served is written by hand as it is exported
+    second: str          # what the second name of each function has before the first, or ""
     hooks: list          # what of its statuses is written by hand, as FAMILY_NAME
     origin: str          # FILE:LINE
     name: str            # "cuBLAS"
@@ -140,6 +142,10 @@ class Library:
     def key(self):
         """Its name in the agent's configuration."""
         return self.stem[3:]
+
+    def names(self, names):
+        """NAMES, and the second ones."""
+        return {*names, *(self.second + name for name in names)}
 
     def word(self, name):
         """The number of a handle's word: first those that travel."""
@@ -275,7 +281,7 @@ FORMS = ("plain", "content")
 # Words of a `library` statement, each with (…).
 LIBRARY_WORDS = ("name", "header", "sonames", "handle", "software", "version", "needs", "form")
 LIBRARY_MAY = ("parts", "others", "kinds", "statuses", "state", "kept", "also", "says", "numbered", "told",
-               "node", "hooks")
+               "node", "exports", "second", "hooks")
 
 
 def parse_library(text, family, where):
@@ -299,7 +305,7 @@ def parse_library(text, family, where):
                    numbers(said.get("statuses", ())), said.get("state", []),
                    numbers(said.get("kept", ())),
                    *(said.get(word, [""])[0] for word in ("also", "says", "numbered", "told")),
-                   said.get("node") == ["-"], said.get("hooks", []),
+                   said.get("node") == ["-"], said.get("exports") == ["hand"], said.get("second", [""])[0], said.get("hooks", []),
                    where, said["name"][0], said["header"][0])
 
 

@@ -97,7 +97,7 @@ def function_list(api, family):
 
 def is_asked(entry):
     """Whether the agent asks the library for it: all that crosses, and what sets a handle's state."""
-    return entry.verb != "refused" and (entry.op or entry.result.endswith(("Status_t", "Result")) or
+    return entry.verb != "refused" and (entry.op or entry.result.endswith(("Status_t", "Result", "Result_t")) or
                                         entry.library.form == "content")
 
 
@@ -123,7 +123,7 @@ def hand_header(api, family):
     out += "".join(f"extern const struct library_front {side(api.libraries[family], handle)}_front;\n"
                    for handle in api.libraries[family].others)
     for e in api.of(family):
-        if (e.verb == "local" or e.hand("shim")) and not is_made(e) and not targets.direct(api, e):
+        if not e.library.exported and (e.verb == "local" or e.hand("shim")) and not is_made(e) and not targets.direct(api, e):
             out += "\n" + text.prototype(e.result, f"hand_{e.name}", hand_items(e))
     return out + "\n\n#endif\n"
 
@@ -200,7 +200,8 @@ def maps(api):
     for family, one in api.libraries.items():
         for major in one.majors:
             names = {n for _, n in wide_exported([e for e in api.of(family) if major in abis(e)])}
-            out[f"{one.stem}{major}.map"] = version_map("" if one.nodeless else f"{one.stem}.so.{major}", names)
+            out[f"{one.stem}{major}.map"] = version_map("" if one.nodeless else f"{one.stem}.so.{major}",
+                                                        one.names(names))
     return out
 
 

@@ -235,7 +235,7 @@ def refused(api, family):
 def exported(api, family, declared):
     """[(majors, stub)] of what is served."""
     every = [(e, n) for e, n in library.wide_exported(api.of(family))
-             if e.verb != "refused" and not (n != e.name and library.narrows(e))]
+             if e.verb != "refused" and not e.library.exported and not (n != e.name and library.narrows(e))]
     shared = {wide: shapes.group(
         api, [e for e, n in every if crosses(e) and (n != e.name) == wide],
         lambda e, m, wide=wide: (declared[e.name].name if e.name in declared else "", render(api, m, wide)))
@@ -266,6 +266,9 @@ def stubs(api, family, declared):
             *(f"{family}_{n}.h" for n in ("api", "hand", "ops", "wire"))) +
             ['"protocol/libraries/items.h"', '"protocol/wire/handle.h"', '"shim/libraries/common/plain.h"',
              '"shim/libraries/common/stub.h"'] + room))
+    one = api.libraries[family]
+    if one.second:
+        out += f"\n#undef STUB_SECOND\n#define STUB_SECOND(name) STUB_SECOND_IS({one.second}##name, name)\n"
     out += "\n" + front(api, family) + text.by_major(exported(api, family, declared))
     return out + library.wide_rows(api, family) + refused(api, family)
 

@@ -3,7 +3,7 @@
 """The programs of one library through the whole stack on the software GPU, for both ABIs; what a
 call in steady state costs in round trips; and that everything that PyTorch imports is served.
 
-    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn|cufft|curand|cusolver|cusparse|cusparselt] [--only NAME | --list]
+    tests/cublas/run.py [--build FOLDER] [--family cublas|cublaslt|cudnn|cufft|curand|cusolver|cusparse|cusparselt|nccl] [--only NAME | --list]
 """
 import argparse
 import json
@@ -34,13 +34,14 @@ FAMILIES = {
                "shape": 3}, "backend"),
     "cusparse": ({"spmv": 0, "spmm": 0, "spsv": 0, "elements": 0, "spgemm": 2}, "products"),
     "cusparselt": ({"linear": 0, "plan": 0, "search": 1}, "matmul"),
+    "nccl": ({"all_reduce": 0, "alone": 0, "exchange": 0, "scale": 0, "what": 0, "error": 1}, "first"),
     "cusolver": ({"solve": 0, "qr": 0, "eigen": 0, "svd": 0, "range": 1, "sparse": 0}, "lu"),
 }
-ABIS = {"cudnn": (8, 9), "cusolver": (11, 12)}  # of the others 12 and 13
+ABIS = {"cudnn": (8, 9), "cusolver": (11, 12), "nccl": (13,)}  # of the others 12 and 13
 
 
 def run(build, command, **more):
-    env = dict(os.environ, **more)
+    env = dict(os.environ, VCUDA_SOFTGPU_DEVICES="2", **more)
     return subprocess.run([f"{build}/bin/vcuda", "run", "--software", "--"] + command, env=env,
                           capture_output=True, text=True, timeout=60)
 

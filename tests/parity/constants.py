@@ -29,7 +29,10 @@ def enumerators(text, kind=r"\w*"):
         value = -1
         for item in filter(None, (i.strip() for i in body.split(","))):
             name, _, given = item.partition("=")
-            value = number(given, found) if given else value + 1
+            try:
+                value = number(given, found) if given else value + 1
+            except KeyError:  # by a name that is no enumerator: none of ours is
+                continue
             found[name.strip().split()[0]] = value
     return found
 

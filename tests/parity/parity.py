@@ -131,7 +131,7 @@ def built(description, library):
     # Those of libraries that are served and have no versions stand with those that are refused.
     for family, one in description.libraries.items():
         if one.nodeless:
-            refused[""] |= {e.name for e in description.of(family)}
+            refused[""] |= one.names({e.name for e in description.of(family)})
     for node, theirs in header.exported_by_node(library).items():
         theirs = {n for n in theirs if not n.startswith("vcuda_")}
         if node in refused and stem != "libvcuda-cuda.so":
@@ -272,6 +272,19 @@ def sparselt(description, cache):
     return out
 
 
+def nccl(description, cache):
+    """Differences between nccl.api and nccl.h."""
+    ours = {e.name: e for e in description.of("nccl")}
+    folder = os.path.join(cache, "nccl-cu13")
+    with open(os.path.join(folder, "names"), encoding="utf-8") as file:
+        exported = {name for name in file.read().split() if re.match("p?nccl", name)}
+    exported |= {"pncclResetDebugInitInternal"}  # the one name that has no second there
+    out = names(description.libraries["nccl"].names(set(ours)), exported, "libnccl.so.2")
+    theirs = header.prototypes(header.raw(os.path.join(folder, "nccl.h")), "nccl")
+    return out + prototypes({n: e for n, e in ours.items() if n in theirs and not e.has("opaque")},
+                            theirs, "nccl.h")
+
+
 def cublas_constants(cache, ours, theirs):
     return constants.differences(
         [os.path.join(generate.HERE, "libraries", ours)],
@@ -309,6 +322,10 @@ def libraries(description, cache):
             [os.path.join(generate.HERE, "libraries", "cusparselt.h")],
             {f"cusparseLt.h of CUDA {major}": [os.path.join(cache, f"cusparselt-cu{major}", "cusparseLt.h")]
              for major in (12, 13)}, skip=r"CUSPARSELT_(ITEM_|\w+_ATTRIBUTES|MATRICES|ALPHAS|BETAS|[ABCD]$)"),
+        "nccl.api against nccl.h and libnccl": lambda: nccl(description, cache),
+        "nccl.h against NVIDIA's": lambda: constants.differences(
+            [os.path.join(generate.HERE, "libraries", "nccl.h")],
+            {"nccl.h": [os.path.join(cache, "nccl-cu13", "nccl.h")]}),
         "curand.api against curand.h and libcurand": lambda: rand(description, cache),
         "curand.h against NVIDIA's": lambda: constants.differences(
             [os.path.join(generate.HERE, "libraries", "curand.h")],

@@ -4,7 +4,7 @@ UNSERVED_TESTS := $(BUILD)/tests/unserved/linked12 $(BUILD)/tests/unserved/linke
 define unserved_test
 $$(BUILD)/tests/unserved/linked$(1): tests/unserved/linked.c \
 		$$(addprefix $$(OBJ)/link/,$(2) \
-		libnccl.so.2 libnvshmem_host.so.3 libcufile.so.0)
+		libnvshmem_host.so.3 libcufile.so.0)
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(filter-out -fsanitize%,$$(ALL_CFLAGS)) -o $$@ $$^

@@ -111,6 +111,11 @@ EXPORT CUresult vcuda_front_context(void)
 	return status;
 }
 
+EXPORT CUresult vcuda_front_stream(CUstream stream, uint64_t *number)
+{
+	return stream_number(stream, number);
+}
+
 EXPORT uint64_t vcuda_front_mint(uint32_t kind, void *object)
 {
 	return shim_mint((enum handle_kind)kind, object);

@@ -72,6 +72,9 @@ static inline CUresult front_post(uint16_t op, const void *body, size_t body_byt
 /* The context that is current, made the first device's primary one where there is none. */
 CUresult vcuda_front_context(void);
 
+/* What crosses for a stream in a frame that has several, before work on it; in its context. */
+CUresult vcuda_front_stream(CUstream stream, uint64_t *number);
+
 uint64_t vcuda_front_mint(uint32_t kind, void *object); /* 0: none left */
 void *vcuda_front_object(uint64_t handle, uint32_t kind);
 bool vcuda_front_release(uint64_t handle);

@@ -11,13 +11,19 @@
 
 #define STUB_EXPORT __attribute__((visibility("default")))
 
+/* What follows a function: its second name, of a library whose functions have one. */
+#define STUB_SECOND(name)
+#define STUB_SECOND_IS(second, name)                                                           \
+	STUB_EXPORT void second_##second(void) __asm__(#second) __attribute__((alias(#name)));
+
 /* NAME counts the call and goes to FUNCTION. */
 #define STUB(family, result, name, function, parameters, arguments)                            \
 	STUB_EXPORT result name parameters                                                     \
 	{                                                                                      \
 		family##_count(CALL_##name);                                                   \
 		return function arguments;                                                     \
-	}
+	}                                                                                      \
+	STUB_SECOND(name)
 
 /* The same for a status that is not the app's yet. */
 #define STUB_TOLD(family, result, name, function, parameters, arguments)                       \
@@ -34,7 +40,8 @@
 	result refused_##name(void)                                                            \
 	{                                                                                      \
 		return family##_refused(CALL_##name, #name, WHY);                              \
-	}
+	}                                                                                      \
+	STUB_SECOND(name)
 
 /* NAME_64, which takes int64_t where NAME takes int: arguments that fit go to NAME as they are.
  * Bit n of INTS says that argument n is such a one. */

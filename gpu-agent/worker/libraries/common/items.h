@@ -51,6 +51,7 @@ struct library_frame {
 #define LIBRARY_SERVED_call SERVE_LIBRARY
 #define LIBRARY_SERVED_learned (SERVE_POST | SERVE_LIBRARY)
 #define LIBRARY_SERVED_cached (SERVE_CALL | SERVE_SLOW)
+#define LIBRARY_SERVED_both (SERVE_POST | SERVE_LIBRARY)
 #define LIBRARY_SERVED_post (SERVE_POST | SERVE_CALL | SERVE_SLOW)
 
 /* How a call is served. */

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Groups: what a thread calls between ncclGroupStart and the ncclGroupEnd that belongs to it is
+ * noted, and goes to the agent as one frame. A call outside of any is a group of its own.
+ */
+#include <stdlib.h>
+
+#include "shim/libraries/nccl/nccl.h"
+
+static __thread struct group {
+	unsigned depth;
+	ncclResult_t status; /* the first fault in it: nothing of the group is done */
+	struct nccl_operation *operations;
+	uint32_t count, room;
+	struct nccl_making *makings;
+	uint32_t making_count;
+} group;
+
+bool nccl_in_group(void)
+{
+	return group.depth > 0;
+}
+
+uint32_t nccl_group_number(void)
+{
+	static _Atomic uint32_t last;
+	uint32_t number;
+
+	do
+		number = atomic_fetch_add(&last, 1) + 1;
+	while (!number);
+	return number;
+}
+
+static bool stream_put(const struct nccl_operation *o, uint64_t *number, CUresult *status)
+{
+	CUcontext popped;
+
+	*status = cuCtxPushCurrent(o->context);
+	if (*status)
+		return false;
+	*status = vcuda_front_stream(o->stream, number);
+	cuCtxPopCurrent(&popped);
+	return !*status;
+}
+
+/* What a frame of COUNT operations is. */
+#define KEYS_BYTES(count) (sizeof(struct wire_ncclGroupEnd) + (count) * sizeof(struct nccl_key))
+#define FRAME_BYTES(count) (KEYS_BYTES(count) + (count) * sizeof(struct nccl_rest))
+
+static ncclResult_t body_put(void *body, const struct nccl_operation *o, uint32_t count)
+{
+	struct nccl_key *keys = (void *)((struct wire_ncclGroupEnd *)body + 1);
+	struct nccl_rest *rests = (void *)(keys + count);
+	CUresult status;
+
+	for (uint32_t i = 0; i < count; i++) {
+		keys[i] = o[i].key;
+		rests[i] = o[i].rest;
+		if (!stream_put(&o[i], &rests[i].stream, &status))
+			return nccl_fault(front_status(&nccl_front, status),
+				"the stream of operation %u of the group cannot be used", i);
+	}
+	return ncclSuccess;
+}
+
+static ncclResult_t body_send(
+	CUcontext context, const void *body, uint32_t count, uint32_t number, bool last)
+{
+	struct front_frame frame = {
+		.call = FRONT_COUNTED,
+		.op = OP_ncclGroupEnd,
+		.post = !last,
+		.learned = last && !number,
+		.body = body,
+		.key_to = (uint32_t)KEYS_BYTES(count),
+		.body_bytes = (uint32_t)FRAME_BYTES(count),
+		.stream_at = FRONT_NO_STREAM,
+	};
+	CUcontext popped;
+	CUresult status = cuCtxPushCurrent(context);
+	int answer;
+
+	if (status)
+		return nccl_fault(front_status(&nccl_front, status),
+			"the communicator's context is gone");
+	answer = vcuda_library_frame(&nccl_front, &frame);
+	cuCtxPopCurrent(&popped);
+	return nccl_answered(answer);
+}
+
+/* One frame: COUNT operations, LAST of their group. */
+static ncclResult_t frame_send(
+	const struct nccl_operation *o, uint32_t count, uint32_t number, bool last)
+{
+	enum { FEW = 8 };
+	_Alignas(8) unsigned char few[FRAME_BYTES(FEW)];
+	void *body = count <= FEW ? few : malloc(FRAME_BYTES(count));
+	ncclResult_t status;
+
+	if (!body)
+		return nccl_fault(ncclSystemError, "no memory");
+	*(struct wire_ncclGroupEnd *)body = (struct wire_ncclGroupEnd){
+		.major = VCUDA_ABI, .count = (uint16_t)count, .more = !last, .group = number};
+	status = body_put(body, o, count);
+	if (!status)
+		status = body_send(o->context, body, count, number, last);
+	if (body != few)
+		free(body);
+	return status;
+}
+
+static ncclResult_t operations_send(const struct nccl_operation *o, uint32_t count)
+{
+	uint32_t most = (uint32_t)NCCL_FRAME_OPERATIONS;
+	uint32_t number = count > most ? nccl_group_number() : 0;
+	ncclResult_t status = ncclSuccess;
+
+	for (uint32_t at = 0; at < count && !status; at += most) {
+		uint32_t n = count - at < most ? count - at : most;
+
+		status = frame_send(o + at, n, number, at + n == count);
+	}
+	return status;
+}
+
+/* Keeps the first fault for the group's end. */
+ncclResult_t nccl_group_fault(ncclResult_t status)
+{
+	if (status && group.depth && !group.status)
+		group.status = status;
+	return status;
+}
+
+ncclResult_t nccl_note(const struct nccl_operation *o)
+{
+	struct nccl_operation *more;
+	uint32_t room;
+
+	if (!group.depth)
+		return operations_send(o, 1);
+	if (group.count == NCCL_OPERATIONS)
+		return nccl_group_fault(nccl_fault(ncclInvalidUsage,
+			"a group has more than %u operations", NCCL_OPERATIONS));
+	if (group.count == group.room) {
+		room = group.room ? 2 * group.room : 16;
+		more = realloc(group.operations, room * sizeof(*more));
+		if (!more)
+			return nccl_group_fault(nccl_fault(ncclSystemError, "no memory"));
+		group.operations = more;
+		group.room = room;
+	}
+	group.operations[group.count++] = *o;
+	return ncclSuccess;
+}
+
+ncclResult_t nccl_note_making(const struct nccl_making *making)
+{
+	struct nccl_making one = *making, *more;
+
+	if (!group.depth)
+		return nccl_make(&one, 1);
+	more = group.making_count < NCCL_MAKINGS
+		       ? realloc(group.makings, (group.making_count + 1) * sizeof(*more))
+		       : NULL;
+	if (!more)
+		return nccl_group_fault(nccl_fault(ncclInvalidUsage,
+			"a group makes more than %u communicators", NCCL_MAKINGS));
+	group.makings = more;
+	more[group.making_count++] = one;
+	return ncclSuccess;
+}
+
+static ncclResult_t group_send(struct group *g)
+{
+	ncclResult_t status = g->status;
+
+	if (status)
+		nccl_unmake(g->makings, g->making_count);
+	else if (g->making_count)
+		status = nccl_make(g->makings, g->making_count);
+	if (!status && g->count)
+		status = operations_send(g->operations, g->count);
+	free(g->makings);
+	free(g->operations);
+	return status;
+}
+
+STUB_EXPORT ncclResult_t ncclGroupStart(void)
+{
+	COUNT(ncclGroupStart);
+	group.depth++;
+	return ncclSuccess;
+}
+
+STUB_EXPORT ncclResult_t ncclGroupEnd(void)
+{
+	struct group whole;
+
+	COUNT(ncclGroupEnd);
+	if (!group.depth)
+		return nccl_fault(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+	if (--group.depth)
+		return ncclSuccess;
+	whole = group;
+	group = (struct group){0};
+	return group_send(&whole);
+}
+
+SECOND(ncclGroupStart)
+SECOND(ncclGroupEnd)

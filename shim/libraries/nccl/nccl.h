@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the NCCL front share. The front's functions are the exported ones: each
+ * counts itself, and has a second name for profilers.
+ */
+#ifndef VCUDA_SHIM_LIBRARIES_NCCL_NCCL_H
+#define VCUDA_SHIM_LIBRARIES_NCCL_NCCL_H
+
+#include <stdatomic.h>
+
+#include "protocol/generated/nccl_api.h"
+#include "protocol/generated/nccl_ops.h"
+#include "protocol/wire/handle.h"
+#include "shim/generated/nccl_hand.h"
+#include "shim/libraries/common/plain.h"
+#include "shim/libraries/common/stub.h"
+
+#define COUNT(name) vcuda_count(CALL_##name)
+#define SECOND(name) STUB_SECOND_IS(p##name, name)
+
+struct nccl_comm {
+	uint64_t handle;   /* minted here; what the program has as ncclComm_t */
+	CUcontext context; /* that it was made in, … */
+	int device;	   /* … and whose that is, as the program counts */
+	_Atomic int nranks, rank;
+	_Atomic bool making;   /* a nonblocking one: the agent has not said that it is made */
+	_Atomic uint32_t next; /* number of a registration */
+	_Atomic uint64_t reductions[NCCL_REDUCTIONS / 64]; /* of the program's own: in use */
+};
+
+/* The program's communicator; NULL, and that is noted as the last error: it is none. */
+struct nccl_comm *nccl_find(ncclComm_t comm);
+
+/* Whether it is one of NCCL's operations, or of those that the program made. */
+bool nccl_has_reduction(const struct nccl_comm *comm, ncclRedOp_t op);
+
+/* Notes why STATUS comes back, for ncclGetLastError; returns it. */
+ncclResult_t nccl_fault(ncclResult_t status, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The same of what the agent answered: it knows why. */
+ncclResult_t nccl_answered(ncclResult_t status);
+
+/* An operation as it was called. */
+struct nccl_operation {
+	struct nccl_key key;
+	struct nccl_rest rest; /* but for the stream */
+	CUstream stream;
+	CUcontext context; /* the communicator's */
+};
+
+/* One rank of a communicator that is to be made. */
+struct nccl_making {
+	struct nccl_comm *comm;
+	ncclComm_t *to;
+	bool nonblocking;
+	size_t bytes; /* of the frame's body */
+	struct wire_ncclCommInitRank *body;
+};
+
+/* comm.c. Makes those of a group, of one process: either all are made, or none; frees what
+ * each has. */
+ncclResult_t nccl_make(struct nccl_making *making, uint32_t count);
+/* They are not made after all. */
+void nccl_unmake(struct nccl_making *making, uint32_t count);
+/* group.c. In a group they are noted, else done. */
+ncclResult_t nccl_note(const struct nccl_operation *operation);
+ncclResult_t nccl_note_making(const struct nccl_making *making);
+bool nccl_in_group(void);
+/* The first fault in a group is what the group's end answers; returns it. */
+ncclResult_t nccl_group_fault(ncclResult_t status);
+/* A number that no other group of this process has, for one that travels in several frames. */
+uint32_t nccl_group_number(void);
+
+#endif
