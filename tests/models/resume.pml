@@ -1,43 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session whose wire is cut, and whose sidecar is restarted, at any moment (docs/RESUME.md).
- * Each command is executed once and in order, each reply reaches its slot once and in order, and
+ * A session whose wire is cut, and whose sidecar is killed and followed by another one, at any moment
+ * (docs/RESUME.md; sidecar/replies.c, sidecar/ring.c: ring_adopt, sidecar/resume.c,
+ * gpu-agent/front/resume.c).  The program makes a call when the one before it is answered, in the same slot.
+ * Each command is executed once and in order, each call gets its own answer, each upcall comes once, and
  * nothing is left over: not where the welcome of a resumption is what was lost, either.
  *
- * Mutants (-D): SENDS_UNACKNOWLEDGED: a command is executed twice.  FORGETS_SENT: a reply is lost.
- * COUNTS_FIRST: a reply is lost with the sidecar.  NO_SLOT_NUMBER: it comes twice.  ONE_SECRET: the
- * session is locked out.  OLD_CONNECTION: what a dead connection still held is taken.
+ * Mutants (-D): SENDS_UNACKNOWLEDGED: a command is executed twice.  FORGETS_SENT: an answer is lost.
+ * COUNTS_FIRST: it is lost with the sidecar.  NO_CALL_NUMBER: it comes twice, and is another call's then.
+ * KEEPS_CALL_NUMBER: the same, before the next call is published.  NO_UPCALL_NUMBER: an upcall comes twice.
+ * ONE_SECRET, SHOWS_FIRST: the session is locked out.  OLD_CONNECTION: what a dead connection still held is
+ * taken.
  */
-#define FRAMES 2
-#define CUTS 2
-#define RESTARTS 1
+#define CALLS 2
+#define FRAMES (2 * CALLS) /* of the agent: an upcall, 2n - 1, and the answer, 2n, for each call */
+#define CUTS 1
+#define RESTARTS 2
 #define NONE 255
 
-mtype = { HELLO, WELCOME, COMMAND, REPLY, TAKEN };
+mtype = { HELLO, WELCOME, JOIN, COMMAND, ANSWER };
 /* The connections, one after the other: what a cut one holds may still be read, by who has not seen
  * yet that there is another, and is lost then. */
 #define CONNECTIONS (2 + CUTS + RESTARTS)
-chan up[CONNECTIONS] = [3] of { mtype, byte, byte };   /* HELLO secret received; COMMAND number; TAKEN number */
-chan down[CONNECTIONS] = [3] of { mtype, byte, byte }; /* WELCOME secret taken; REPLY number acknowledged */
+chan up[CONNECTIONS] = [3] of { mtype, byte, byte };   /* HELLO secret counted; JOIN secret; COMMAND number */
+chan down[CONNECTIONS] = [3] of { mtype, byte, byte }; /* WELCOME secret taken; ANSWER number acknowledged */
 byte connection = 1; /* the one that is not cut */
-byte cuts;
+byte cuts, restarts;
 
 /* The segment: what outlives the sidecar. */
-byte head;	/* commands acknowledged */
-byte counted;	/* replies that were processed */
-byte slot;	/* number of the reply in the slot; each is read by the program at once */
+byte tail;     /* commands published */
+byte head;     /* of them, those that were acknowledged */
+byte counted;  /* of the agent's frames, those that did what they are for */
+byte call;     /* for which the slot waits; 0: nobody's */
+bool answered; /* the slot */
+byte slot;     /* whose answer is in it */
+byte giving, giving_call; /* the frame whose answer is given, and to which call */
+byte upcalls, upcall_frame;
 byte secret;
-byte delivered; /* replies that the program has seen */
 
 /* The agent. */
 byte executed; /* commands */
-byte current, next = NONE;
+byte current, next = NONE, last; /* secrets: the one that serves, the one offered, and how many there were */
 
 active proctype network()
 {
 end:
 	do
 	:: atomic { cuts < CUTS -> cuts++; connection++ }
+	od
+}
+
+active proctype program()
+{
+	byte n;
+
+	do
+	:: n == CALLS -> break
+	:: else ->
+		n++;
+#ifndef KEEPS_CALL_NUMBER
+		call = 0;
+#endif
+		answered = false;
+		atomic { call = n; tail = n };
+		answered;
+		assert(slot == n)
 	od
 }
 
@@ -62,69 +89,108 @@ inline send_down(what_, one, two)
 	}
 }
 
-inline deliver(number)
+/* kill -9: the next one knows the segment only. */
+#define MAY_DIE                                                                                  \
+	if                                                                                       \
+	:: atomic { restarts < RESTARTS -> restarts++; connection++; joined = false; goto begin } \
+	:: skip                                                                                  \
+	fi
+
+/* Frame GOT does what it is for. */
+inline deliver()
 {
 	if
-	:: slot == number && delivered >= number ->
-#ifdef NO_SLOT_NUMBER
-		assert(false)
-#else
-		skip /* it was written before the sidecar died */
+	:: got % 2 ->
+#ifndef NO_UPCALL_NUMBER
+		if
+		:: again && upcall_frame == got -> skip
+		:: else ->
+#endif
+			assert(upcalls == got / 2);
+			d_step { upcalls++; upcall_frame = got }
+#ifndef NO_UPCALL_NUMBER
+		fi
 #endif
 	:: else ->
-		assert(number == delivered + 1);
-		d_step { slot = number; delivered = number }
+		if
+#ifndef NO_CALL_NUMBER
+		:: again && (waits == 0 || (given == got && given_call != waits)) -> skip /* the program has it */
+#endif
+		:: else ->
+			giving_call = waits;
+			giving = got;
+			MAY_DIE;
+			d_step { slot = got / 2; waits = 0; answered = true }
+		fi
 	fi
 }
 
 active proctype sidecar()
 {
-	byte mine, sent, got, b, c, restarts;
+	byte mine, sent, got, b, c, given, given_call;
+	byte waits; /* the call that waits in the slot, as far as this sidecar knows */
 	mtype what;
 	bool joined = true; /* the session's first connection is there */
+	bool again;
 
 begin: /* a fresh process knows the segment */
 	mine = connection;
 	joined = joined && mine == 1;
+	again = !joined;
+	waits = 0;
+	given = giving;
+	given_call = giving_call;
 	sent = head;
 	do
-	:: delivered == FRAMES && counted == FRAMES -> break
+	:: counted == FRAMES -> break
 	:: mine != connection -> mine = connection; joined = false
 	:: !joined && mine == connection ->
 		send_up(HELLO, secret, counted);
 		if
-		:: down[mine]?WELCOME(b, c) -> secret = b; sent = c; joined = true
+		:: down[mine]?WELCOME(b, c) ->
+#ifdef SHOWS_FIRST
+			send_up(JOIN, b, 0);
+			MAY_DIE;
+			secret = b;
+#else
+			secret = b;
+			MAY_DIE;
+			send_up(JOIN, b, 0);
+#endif
+			if
+			:: again && !answered && call != 0 && call <= c -> waits = call
+			:: else
+			fi;
+			sent = c;
+			joined = true
 		:: mine != connection
 		fi
-	:: joined && sent < FRAMES -> send_up(COMMAND, sent + 1, 0); sent++
+	:: joined && sent < tail -> send_up(COMMAND, sent + 1, 0); sent++; waits = sent
 	:: joined && nempty(down[mine]) ->
 		down[mine]?what, got, c;
-		assert(what == REPLY);
+		assert(what == ANSWER && got == counted + 1);
+#ifdef COUNTS_FIRST
+		counted = got;
+		MAY_DIE;
+		deliver();
+#else
+		deliver();
+		MAY_DIE;
 		if
 		:: c > head -> head = c
 		:: else
 		fi;
-#ifdef COUNTS_FIRST
-		counted = got;
-#else
-		deliver(got);
-#endif
-		if
-		:: restarts < RESTARTS -> atomic { restarts++; connection++ }; joined = false; goto begin
-		:: skip
-		fi;
-#ifdef COUNTS_FIRST
-		deliver(got);
-#else
+		MAY_DIE;
 		counted = got;
 #endif
-		send_up(TAKEN, counted, 0)
+		again = false
 	od
 }
 
 active proctype agent()
 {
-	byte mine = 1, sent, kept, b, c;
+	byte mine = 1, sent, b, c;
+	bool joined = true;
 
 end:
 	do
@@ -133,29 +199,27 @@ end:
 		up[connection]?HELLO(b, c);
 		mine = connection
 	   };
+		joined = false;
 #ifdef ONE_SECRET
 		if
-		:: b == current -> current = b + 1; next = current
+		:: b == current -> last++; current = last; next = current
 		:: else -> goto end
 		fi;
 #else
 		if
-		:: b == current || b == next -> current = b; next = b + 1
+		:: b == current || b == next -> current = b; last++; next = last
 		:: else -> goto end
 		fi;
 #endif
-		if
-		:: c > kept -> kept = c
-		:: else
-		fi;
 #ifndef FORGETS_SENT
 		sent = c; /* again what the sidecar does not have */
 #endif
 #ifdef SENDS_UNACKNOWLEDGED
-		send_down(WELCOME, next, kept)
+		send_down(WELCOME, next, c / 2)
 #else
 		send_down(WELCOME, next, executed)
 #endif
+	:: up[mine]?JOIN(b, c) -> current = b; next = NONE; joined = true
 	:: up[mine]?COMMAND(b, c) ->
 		assert(b == executed + 1);
 		executed = b
@@ -165,14 +229,12 @@ end:
 		assert(b == executed + 1);
 		executed = b
 #endif
-	:: up[mine]?TAKEN(b, c) ->
-		if
-		:: b > kept -> kept = b
-		:: else
-		fi
-	:: sent < executed && mine == connection && nfull(down[mine]) ->
-		assert(sent >= kept); /* what is sent again was kept */
+	:: joined && sent < 2 * executed && mine == connection && nfull(down[mine]) ->
 		sent++;
-		send_down(REPLY, sent, executed)
+		/* Made while the command was executed, it does not acknowledge that yet. */
+		if
+		:: send_down(ANSWER, sent, (sent + 1) / 2)
+		:: send_down(ANSWER, sent, (sent - 1) / 2)
+		fi
 	od
 }
