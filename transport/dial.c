@@ -21,6 +21,18 @@
 #define AGAIN_NS 100000000ull
 #define AGAIN_MOST 4
 
+static _Thread_local struct {
+	void (*told)(void *argument, const struct session_welcome *welcome);
+	void *argument;
+} listener;
+
+void transport_when_told(
+	void (*told)(void *argument, const struct session_welcome *welcome), void *argument)
+{
+	listener.told = told;
+	listener.argument = argument;
+}
+
 int dial_wait(uint64_t until, int fd, short events)
 {
 	for (;;) {
@@ -176,6 +188,8 @@ static int dial_all(struct dial *dial, struct session_hello *hello,
 		fds[(*count)++] = fd;
 		if (hello->role == SESSION_PROBE || hello->role == SESSION_END)
 			return 0;
+		if (*count == 1 && listener.told)
+			listener.told(listener.argument, welcome);
 		hello->role = SESSION_REPLIES;
 		memcpy(hello->session, welcome->session, sizeof(hello->session));
 		memcpy(hello->secret, welcome->secret, sizeof(hello->secret));

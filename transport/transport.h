@@ -245,6 +245,11 @@ int transport_dial(const char *address, const struct session_hello *hello,
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error);
 
+/* TOLD(argument, welcome) hears from now on, for each dial of this thread, what its first
+ * connection was told, before anybody is shown the secret in it. NULL: nobody does. */
+void transport_when_told(
+	void (*told)(void *argument, const struct session_welcome *welcome), void *argument);
+
 /* transport_find and describe in one. */
 int transport_describe(const char *address, uint16_t default_port,
 	struct transport_description *description, struct error *error);
