@@ -160,6 +160,30 @@ static void remember(struct agents *agents, const char *address)
 	pthread_mutex_unlock(&agents->lock);
 }
 
+int agents_keep(
+	struct agents *agents, const char *list, const char *address, struct error *error)
+{
+	cleanup_free struct candidates *all = calloc(1, sizeof(*all));
+	int ret;
+
+	if (!all)
+		return error_set(error, ENOMEM, "a list of agents");
+	ret = expand(list, all, error);
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < all->count; i++) {
+		char now[AGENT_TEXT];
+
+		if (strcmp(all->at[i].address, address))
+			continue;
+		agents_chosen(agents, now);
+		if (!now[0])
+			remember(agents, address);
+		return 0;
+	}
+	return error_set(error, ENOENT, "the session's agent is none of '%s'", list);
+}
+
 void agents_chosen(struct agents *agents, char chosen[AGENT_TEXT])
 {
 	pthread_mutex_lock(&agents->lock);

@@ -37,6 +37,11 @@ int agents_dial(struct agents *agents, const char *list, const struct session_he
 	struct session_welcome *welcome, uint64_t deadline, struct link **link,
 	struct error *error);
 
+/* ADDRESS granted a session to another sidecar: 0 where it is one of LIST, which is then stayed
+ * with; else -errno with *error. Waits for names as agents_dial does. */
+int agents_keep(
+	struct agents *agents, const char *list, const char *address, struct error *error);
+
 /* Who that was; "" = nobody yet. */
 void agents_chosen(struct agents *agents, char chosen[AGENT_TEXT]);
 

@@ -25,7 +25,8 @@ static int answer_send(
 
 /* --- ATTACH --- */
 
-static uint64_t attach_layout(struct channel_page *page, const struct options *options)
+uint64_t attach_layout(
+	struct channel_page *page, uint64_t ring, uint64_t arena, uint64_t bounce)
 {
 	uint64_t at = 4096;
 
@@ -36,49 +37,38 @@ static uint64_t attach_layout(struct channel_page *page, const struct options *o
 	page->upcalls = at;
 	at += CHANNEL_UPCALLS * sizeof(struct channel_upcall);
 	page->ring = at;
-	page->ring_size = options->ring;
-	at += options->ring;
+	page->ring_size = ring;
+	at += ring;
 	page->arena = at;
-	page->arena_size = options->arena;
-	at += options->arena;
+	page->arena_size = arena;
+	at += arena;
 	page->bounce = at;
-	page->bounce_size = options->bounce;
-	at += options->bounce;
+	page->bounce_size = bounce;
+	at += bounce;
 	page->size = at;
 	return at;
 }
 
-static int attach_memory(struct channel *channel, struct error *error)
+int attach_parts(
+	struct channel *channel, const struct channel_page *layout, struct error *error)
 {
-	const struct options *options = &channel->server->options;
 	struct segments *segments = &channel->segments;
-	struct channel_page layout = {0};
-	unsigned char *base;
+	unsigned char *base = segments->at[0]->base;
 	int ret;
 
-	ret = server_segment(channel->server, &segments->at[0], error);
-	if (ret < 0)
-		return ret;
-	attach_layout(&layout, options);
-	segments->arena = layout.arena;
-	segments->arena_size = layout.arena_size;
-	segments->bounce = layout.bounce;
-	segments->bounce_size = layout.bounce_size;
-	base = segments->at[0]->base;
+	segments->arena = layout->arena;
+	segments->arena_size = layout->arena_size;
+	segments->bounce = layout->bounce;
+	segments->bounce_size = layout->bounce_size;
 	channel->page = (struct channel_page *)base;
-	layout.magic = CHANNEL_MAGIC;
-	layout.version = CHANNEL_VERSION;
-	layout.state = CHANNEL_OPEN;
-	memcpy(channel->page, &layout, sizeof(layout));
-
-	ret = ring_consumer_init(
-		&channel->ring, channel->page, base + layout.ring, layout.ring_size, segments);
+	ret = ring_consumer_init(&channel->ring, channel->page, base + layout->ring,
+		layout->ring_size, segments);
 	if (ret < 0)
 		return error_set(error, -ret, "ring");
 	channel->replies.page = channel->page;
-	channel->replies.slots = (struct channel_slot *)(base + layout.slots);
-	channel->replies.counters = (_Atomic uint64_t *)(base + layout.counters);
-	channel->replies.upcalls = (struct channel_upcall *)(base + layout.upcalls);
+	channel->replies.slots = (struct channel_slot *)(base + layout->slots);
+	channel->replies.counters = (_Atomic uint64_t *)(base + layout->counters);
+	channel->replies.upcalls = (struct channel_upcall *)(base + layout->upcalls);
 	channel->replies.ring = &channel->ring;
 	channel->replies.segments = segments;
 	channel->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -87,12 +77,23 @@ static int attach_memory(struct channel *channel, struct error *error)
 	return 0;
 }
 
-/* Dials the agent. 0, or the CUresult to answer with *error. */
-static uint32_t attach_dial(struct channel *channel, struct error *error)
+static int attach_memory(struct channel *channel, struct error *error)
 {
-	struct server *server = channel->server;
-	const struct options *options = &server->options;
-	uint64_t deadline = wait_now() + options->attach_timeout * 1000000000ull;
+	const struct options *options = &channel->server->options;
+	struct channel_page layout = {
+		.magic = CHANNEL_MAGIC, .version = CHANNEL_VERSION, .state = CHANNEL_OPEN};
+	int ret = server_segment(channel->server, &channel->segments.at[0], error);
+
+	if (ret < 0)
+		return ret;
+	attach_layout(&layout, options->ring, options->arena, options->bounce);
+	memcpy(channel->segments.at[0]->base, &layout, sizeof(layout));
+	return attach_parts(channel, &layout, error);
+}
+
+struct session_hello attach_hello(const struct channel *channel)
+{
+	const struct options *options = &channel->server->options;
 	struct session_hello hello = {
 		.version = SESSION_VERSION,
 		.pid = (uint32_t)channel->peer.pid,
@@ -103,14 +104,25 @@ static uint32_t attach_dial(struct channel *channel, struct error *error)
 		.memory_limit = options->vram_limit,
 		.gpu_count = (uint32_t)options->gpu_count,
 	};
-	struct session_welcome welcome;
-	char address[AGENT_TEXT];
-	int ret;
 
 	memcpy(hello.program, channel->program, sizeof(hello.program));
 	memcpy(hello.pod, options->pod, sizeof(hello.pod));
 	memcpy(hello.pod_uid, options->pod_uid, sizeof(hello.pod_uid));
 	memcpy(hello.token, options->token, sizeof(hello.token));
+	return hello;
+}
+
+/* Dials the agent. 0, or the CUresult to answer with *error. */
+static uint32_t attach_dial(struct channel *channel, struct error *error)
+{
+	struct server *server = channel->server;
+	const struct options *options = &server->options;
+	uint64_t deadline = wait_now() + options->attach_timeout * 1000000000ull;
+	struct session_hello hello = attach_hello(channel);
+	struct session_welcome welcome;
+	char address[AGENT_TEXT];
+	int ret;
+
 	ret = agents_dial(&server->agents, options->agent, &hello, &welcome, deadline,
 		&channel->link, error);
 	if (!ret) {
@@ -176,6 +188,11 @@ static uint32_t attach_grant(
 
 	segment = channel->segments.at[0];
 	answer = request_answer(request, 0, "");
+	channel->heirs = channel->resume.possible && request->features & CHANNEL_FEATURE_ADOPT;
+	if (channel->heirs) {
+		resume_carry(&channel->resume, channel->page, segment->fd);
+		answer.features = CHANNEL_FEATURE_ADOPT;
+	}
 	answer.mode = channel->server->options.mode;
 	answer.size = segment->size;
 	memcpy(answer.session, channel->subject.session, sizeof(channel->subject.session));

@@ -98,6 +98,13 @@ static void channel_not_resumed(struct channel *channel, const char *text)
 	channel_lose(channel, STATUS_LOST, text);
 }
 
+/* The app broke a rule of the channel. */
+static void channel_poison(struct channel *channel, const struct error *error)
+{
+	atomic_fetch_add(&channel->server->poisoned, 1);
+	channel_lose(channel, STATUS_LOST, error->text);
+}
+
 /* The agent has taken us back, or nobody will. */
 static void channel_resumed(struct channel *channel, uint64_t now)
 {
@@ -117,7 +124,14 @@ static void channel_resumed(struct channel *channel, uint64_t now)
 		channel_not_resumed(channel, text);
 		return;
 	}
-	if (ring_rewind(&channel->ring, taken)) {
+	if (channel->adopting) {
+		struct error error;
+
+		if (adopt_resumed(channel, taken, &error)) {
+			channel_not_resumed(channel, error.text);
+			return;
+		}
+	} else if (ring_rewind(&channel->ring, taken)) {
 		channel_not_resumed(channel, "the agent has taken what was never sent");
 		return;
 	}
@@ -138,25 +152,19 @@ static void channel_resumed(struct channel *channel, uint64_t now)
 		(unsigned long long)taken, (unsigned long long)channel->replies.numbered);
 }
 
-/* The app broke a rule of the channel. */
-static void channel_poison(struct channel *channel, const struct error *error)
-{
-	atomic_fetch_add(&channel->server->poisoned, 1);
-	channel_lose(channel, STATUS_LOST, error->text);
-}
-
 static void channel_count(struct channel *channel)
 {
+	const struct channel_counts *before = &channel->before;
 	struct channel_page *page = channel->page;
 	uint64_t waiting = 0;
 
 	for (int i = 0; i < CHANNEL_SLOTS / 64; i++)
 		waiting += (uint64_t)__builtin_popcountll(channel->ring.waiting[i]);
 #define COUNT(to, value) atomic_store_explicit(&(to), (value), memory_order_relaxed)
-	COUNT(page->frames_sent, channel->out.frames);
-	COUNT(page->bytes_sent, channel->out.bytes);
-	COUNT(page->frames_received, channel->replies.frames);
-	COUNT(page->bytes_received, channel->replies.bytes);
+	COUNT(page->frames_sent, before->frames_sent + channel->out.frames);
+	COUNT(page->bytes_sent, before->bytes_sent + channel->out.bytes);
+	COUNT(page->frames_received, before->frames_received + channel->replies.frames);
+	COUNT(page->bytes_received, before->bytes_received + channel->replies.bytes);
 	COUNT(channel->frames_sent, channel->out.frames);
 	COUNT(channel->bytes_sent, channel->out.bytes);
 	COUNT(channel->frames_received, channel->replies.frames);
@@ -455,9 +463,17 @@ static void channel_turn(struct channel *channel)
 	channel_sleep(channel, now);
 }
 
-/* SIGTERM: the worker hears BYE, the app why. */
+/* The worker hears BYE, the app why; or nobody hears anything, and both wait for the sidecar
+ * that comes next. */
 static void channel_stop(struct channel *channel)
 {
+	channel->left = channel->heirs && !channel->gone && !channel->ring.bye &&
+			atomic_load(&channel->server->leaving) &&
+			atomic_load(&channel->state) != CHANNEL_LOST;
+	if (channel->left) {
+		log_info("channel.left", "app=%d", channel->peer.pid);
+		return;
+	}
 	if (channel->link && !channel->ring.bye && !channel->broken_at) {
 		outbound_control(&channel->out, FRAME_BYE, channel->ring.last + 1);
 		outbound_send(&channel->out, channel->link);
@@ -517,10 +533,13 @@ static void channel_free(struct channel *channel)
 	ring_fini(&channel->ring);
 	if (channel->doorbell >= 0)
 		close(channel->doorbell);
+	if (channel->segment >= 0)
+		close(channel->segment);
 	close(channel->socket);
 	/* A connection that was reset behind BYE may have been cut before it came. */
-	resume_part(&channel->resume,
-		!(channel->parted && channel->replies.closed) && !channel->replies.lost);
+	resume_part(&channel->resume, !channel->left &&
+					      !(channel->parted && channel->replies.closed) &&
+					      !channel->replies.lost);
 	free(channel);
 
 	/* Last: the main thread may end the process once all are gone. */
@@ -539,14 +558,15 @@ static void *channel_main(void *argument)
 		channel->subject.pod[i] =
 			pod[i] < ' ' || pod[i] == 127 || pod[i] == '"' ? '?' : pod[i];
 	log_about(&channel->subject);
-	if (!attach_attach(channel, &channel->request))
+	if (!(channel->request.op == CHANNEL_ADOPT ? adopt_adopt(channel, &channel->request)
+						   : attach_attach(channel, &channel->request)))
 		channel_serve(channel);
 	channel_free(channel);
 	return NULL;
 }
 
 int channel_start(struct server *server, int socket, const struct ucred *peer,
-	const struct channel_request *request)
+	const struct channel_request *request, int segment)
 {
 	struct channel *channel = calloc(1, sizeof(*channel));
 	pthread_attr_t attributes;
@@ -555,12 +575,15 @@ int channel_start(struct server *server, int socket, const struct ucred *peer,
 
 	if (!channel) {
 		close(socket);
+		if (segment >= 0)
+			close(segment);
 		return -ENOMEM;
 	}
 	channel->server = server;
 	channel->socket = socket;
 	channel->peer = *peer;
 	channel->request = *request;
+	channel->segment = segment;
 	channel->doorbell = -1;
 	pthread_mutex_lock(&server->lock);
 	channel->next = server->channels;

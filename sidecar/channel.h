@@ -27,7 +27,8 @@ struct channel {
 	int socket;
 	int doorbell;
 	struct ucred peer;
-	struct channel_request request; /* the first */
+	struct channel_request request; /* the first … */
+	int segment;			/* … and what came with it; -1: nothing */
 	char program[64];
 	/* Below: the channel's thread only. */
 	struct segments segments;
@@ -38,10 +39,16 @@ struct channel {
 	struct outbound out;
 	struct stripes stripes;
 	struct resume resume;
+	struct channel_counts {
+		uint64_t frames_sent, bytes_sent, frames_received, bytes_received;
+	} before;		    /* by other sidecars, as the program's page says */
 	uint64_t told, told_landed; /* what the agent knows of replies' numbered and landed */
+	bool adopting;		    /* the ring is as another sidecar left it */
+	bool heirs;		    /* another sidecar could take over from us */
 	bool gone;		    /* the app closed its socket */
 	bool parted;		    /* the session ended in order */
 	bool stopping;
+	bool left;     /* stopped, and the session is left to the next sidecar */
 	bool finished; /* nothing more to do */
 	uint64_t gone_at;
 	bool killed;	    /* the program said no BYE: it is said in its place */
@@ -61,10 +68,10 @@ struct channel {
 	_Atomic uint64_t in_flight, waiting, pinned, pinned_bytes;
 };
 
-/* Starts the thread for a process that wants to attach; owns SOCKET from then on. 0 or -errno.
- */
+/* Starts the thread for a process that wants to attach, or to go on; owns SOCKET and SEGMENT
+ * from then on. 0 or -errno. */
 int channel_start(struct server *server, int socket, const struct ucred *peer,
-	const struct channel_request *request);
+	const struct channel_request *request, int segment);
 
 /* The session is over: tells the app, wakes everybody, closes the link. Once. */
 void channel_lose(struct channel *channel, uint32_t status, const char *text);
@@ -77,5 +84,21 @@ void channel_say(struct channel *channel, uint64_t now);
  * takes what is there; sets `gone`. */
 int attach_attach(struct channel *channel, const struct channel_request *request);
 void attach_serve(struct channel *channel);
+
+/* What the agent is told of the program: a HELLO without a role. With the token. */
+struct session_hello attach_hello(const struct channel *channel);
+/* The layout of a segment with a ring, an arena and a bounce buffer of these sizes, and its
+ * size in bytes. */
+uint64_t attach_layout(
+	struct channel_page *page, uint64_t ring, uint64_t arena, uint64_t bounce);
+/* The first segment is there, laid out as LAYOUT says: 0, or -errno with *error. */
+int attach_parts(
+	struct channel *channel, const struct channel_page *layout, struct error *error);
+
+/* adopt.c: what another sidecar began. adopt_adopt: 0 = the session is looked for (the link
+ * comes by resumption); -errno. adopt_resumed: the agent has taken over everything up to TAKEN.
+ * 0, or -EPROTO with *error. */
+int adopt_adopt(struct channel *channel, const struct channel_request *request);
+int adopt_resumed(struct channel *channel, uint64_t taken, struct error *error);
 
 #endif

@@ -208,6 +208,24 @@ static int set_spin(
 	return 0;
 }
 
+/* Bytes of the ring, and of arena and bounce buffer. */
+#define RING_LEAST (256u << 10)
+#define RING_MOST (16u << 20)
+#define BULK_LEAST (1u << 20)
+#define BULK_MOST (1u << 30)
+
+static bool is_power(uint64_t n, uint64_t least, uint64_t most)
+{
+	return n >= least && n <= most && !(n & (n - 1));
+}
+
+bool options_channel_sizes(uint64_t ring, uint64_t arena, uint64_t bounce)
+{
+	return is_power(ring, RING_LEAST, RING_MOST) &&
+	       is_power(arena, BULK_LEAST, BULK_MOST) &&
+	       is_power(bounce, BULK_LEAST, BULK_MOST);
+}
+
 static int set_power(const struct config_item *item, uint64_t least, uint64_t most,
 	uint64_t *value, struct error *error)
 {
@@ -306,11 +324,11 @@ static int options_set(void *argument, const struct config_item *item, struct er
 	if (!strcmp(key, "shm_size"))
 		return config_size(item, 0, 1ull << 50, &o->shm_size, error);
 	if (!strcmp(key, "ring"))
-		return set_power(item, 256u << 10, 16u << 20, &o->ring, error);
+		return set_power(item, RING_LEAST, RING_MOST, &o->ring, error);
 	if (!strcmp(key, "arena"))
-		return set_power(item, 1u << 20, 1u << 30, &o->arena, error);
+		return set_power(item, BULK_LEAST, BULK_MOST, &o->arena, error);
 	if (!strcmp(key, "landing"))
-		return set_power(item, 1u << 20, 1u << 30, &o->bounce, error);
+		return set_power(item, BULK_LEAST, BULK_MOST, &o->bounce, error);
 	if (!strcmp(key, "spin"))
 		return set_spin(o, item, error);
 	if (!strcmp(key, "max_processes"))

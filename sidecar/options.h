@@ -69,4 +69,7 @@ void options_default(struct options *options);
 
 extern const char options_usage[];
 
+/* Whether a sidecar may have such a ring, arena and bounce buffer, bytes. */
+bool options_channel_sizes(uint64_t ring, uint64_t arena, uint64_t bounce);
+
 #endif

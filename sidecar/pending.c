@@ -147,16 +147,17 @@ static bool has_room(struct server *server, const struct ucred *peer, char text[
 	return count < server->options.max_processes && its < PENDING_PROCESS;
 }
 
-/* Takes the socket over. */
+/* Takes the socket over, and *segment where the thread starts. */
 static void join(struct server *server, const struct pending_peer *from,
-	const struct channel_request *request)
+	const struct channel_request *request, int *segment)
 {
 	struct channel_answer answer;
 	char text[256];
 	int ret;
 
 	if (has_room(server, &from->peer, text)) {
-		ret = channel_start(server, from->socket, &from->peer, request);
+		ret = channel_start(
+			server, from->socket, &from->peer, request, take_fd(segment));
 		if (ret < 0)
 			log_error("sidecar.channel", "text=\"%s\"", strerror(-ret));
 		return;
@@ -173,12 +174,13 @@ static void join(struct server *server, const struct pending_peer *from,
 static bool serve(struct server *server, const struct pending_peer *from)
 {
 	struct channel_request request;
-	int ret = request_receive(from->socket, &request);
+	cleanup_close int fd = -1;
+	int ret = request_receive_fd(from->socket, &request, &fd);
 
 	if (!ret)
 		return false;
-	if (ret > 0 && request.op == CHANNEL_ATTACH) {
-		join(server, from, &request);
+	if (ret > 0 && (request.op == CHANNEL_ATTACH || request.op == CHANNEL_ADOPT)) {
+		join(server, from, &request, &fd);
 		return true;
 	}
 	if (ret > 0 && (request.op == CHANNEL_STATUS || request.op == CHANNEL_METRICS ||

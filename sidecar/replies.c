@@ -57,7 +57,8 @@ static int replies_check(
 		return violation(error, header, "forged length");
 	switch (header->kind) {
 	case FRAME_REPLY:
-		if (!ring_waits(replies->ring, header->tag))
+		if (!ring_waits(replies->ring, header->tag) &&
+			!(replies->again && header->tag < CHANNEL_SLOTS))
 			return violation(error, header, "a reply that nobody waits for");
 		least = payload ? sizeof(struct frame_destination) : 0;
 		most = payload ? REPLIES_BODY_MAX : CHANNEL_SLOT_BODY;
@@ -84,9 +85,13 @@ static int replies_check(
 static int take_upcall(struct replies *replies, struct error *error)
 {
 	uint64_t head = atomic_load_explicit(&replies->page->upcall_head, memory_order_acquire);
+	uint32_t number = (uint32_t)replies->numbered + 1;
 	struct frame_upcall upcall;
 	struct channel_upcall *to;
 
+	if (replies->again && replies->upcall_tail &&
+		replies->upcalls[(replies->upcall_tail - 1) % CHANNEL_UPCALLS].frame == number)
+		return 0;
 	if (replies->upcall_tail - head > CHANNEL_UPCALLS)
 		return error_set(error, EPROTO, "upcalls: head %llu cannot be",
 			(unsigned long long)head);
@@ -95,7 +100,8 @@ static int take_upcall(struct replies *replies, struct error *error)
 		return 1;
 	memcpy(&upcall, replies->body, sizeof(upcall));
 	to = &replies->upcalls[replies->upcall_tail % CHANNEL_UPCALLS];
-	*to = (struct channel_upcall){.what = upcall.what, .value = upcall.value};
+	*to = (struct channel_upcall){
+		.what = upcall.what, .frame = number, .value = upcall.value};
 	atomic_store_explicit(
 		&replies->page->upcall_tail, ++replies->upcall_tail, memory_order_release);
 	replies_progress(replies->page);
@@ -130,6 +136,29 @@ static void take_lost(struct replies *replies)
 	replies->lost = true;
 }
 
+/* The frame's work is done: a sidecar that comes after us begins behind it. */
+static void replies_count(struct replies *replies)
+{
+	uint8_t kind = replies->header.kind;
+
+	if (kind == FRAME_PING || kind == FRAME_PONG)
+		return;
+	replies->numbered++;
+	replies->again = replies->done = false;
+	atomic_store_explicit(
+		&replies->page->carry.counted, replies->numbered, memory_order_release);
+}
+
+/* Before the program can see it: once it does, slot and place are its own. */
+static void replies_give(struct replies *replies)
+{
+	struct channel_carry *carry = &replies->page->carry;
+
+	atomic_store_explicit(&carry->giving_call, replies->ring->calls[replies->header.tag],
+		memory_order_relaxed);
+	atomic_store_explicit(&carry->giving, replies->numbered + 1, memory_order_release);
+}
+
 /* Header and body are here, and the payload has landed. 1: no room, the frame stays. */
 static int replies_finish(struct replies *replies, struct error *error)
 {
@@ -140,8 +169,11 @@ static int replies_finish(struct replies *replies, struct error *error)
 
 	switch (header->kind) {
 	case FRAME_REPLY:
+		if (replies->done)
+			break;
 		if (replies->timing)
 			timing_answered(replies->timing, header->tag);
+		replies_give(replies);
 		replies_answer(
 			replies, header, replies->body + skip, header->body - skip, payload);
 		break;
@@ -156,17 +188,41 @@ static int replies_finish(struct replies *replies, struct error *error)
 	replies->frames++;
 	if (replies->timing)
 		timing_acknowledged(replies->timing, header->seq);
-	replies->numbered += header->kind != FRAME_PING && header->kind != FRAME_PONG;
 	replies->landed += payload;
-	return ring_acknowledge(replies->ring, header->seq)
-		       ? violation(error, header, "acknowledges what it cannot have")
-		       : 0;
+	if (ring_acknowledge(replies->ring, header->seq))
+		return violation(error, header, "acknowledges what it cannot have");
+	replies_count(replies);
+	return 0;
+}
+
+int replies_adopt(struct replies *replies, const struct channel_carry *carry)
+{
+	const struct channel_page *page = replies->page;
+	uint64_t head = atomic_load_explicit(&page->upcall_head, memory_order_relaxed);
+
+	replies->upcall_tail = atomic_load_explicit(&page->upcall_tail, memory_order_relaxed);
+	replies->numbered = atomic_load_explicit(&carry->counted, memory_order_relaxed);
+	replies->given = atomic_load_explicit(&carry->giving, memory_order_relaxed);
+	replies->given_call = atomic_load_explicit(&carry->giving_call, memory_order_relaxed);
+	replies->again = true;
+	return replies->upcall_tail - head > CHANNEL_UPCALLS ? -EPROTO : 0;
 }
 
 void replies_drop_input(struct replies *replies)
 {
 	replies->at = replies->n = 0;
-	replies->in_payload = replies->upcalls_full = replies->ping = false;
+	replies->in_payload = replies->upcalls_full = replies->ping = replies->done = false;
+}
+
+/* An answer that came before, though nobody could count it any more: the program has it, and
+ * may have used slot and place again since, for a call that this answer does not know. */
+static bool replies_had(const struct replies *replies, const struct frame_header *header)
+{
+	if (!replies->again || header->kind != FRAME_REPLY)
+		return false;
+	return !ring_waits(replies->ring, header->tag) ||
+	       (replies->given == replies->numbered + 1 &&
+		       replies->given_call != replies->ring->calls[header->tag]);
 }
 
 static int replies_land(struct replies *replies, struct error *error)
@@ -175,9 +231,10 @@ static int replies_land(struct replies *replies, struct error *error)
 	uint32_t payload = replies->header.length - replies->header.body;
 
 	memcpy(&destination, replies->body, sizeof(destination));
-	replies->land = segments_in(
-		replies->segments, destination.segment, destination.offset, payload);
-	if (!replies->land)
+	replies->land = replies->done ? NULL
+				      : segments_in(replies->segments, destination.segment,
+						destination.offset, payload);
+	if (!replies->land && !replies->done)
 		return error_set(error, EPROTO,
 			"agent: %u bytes for %llu of segment %u, which is no bounce buffer",
 			payload, (unsigned long long)destination.offset, destination.segment);
@@ -192,9 +249,11 @@ static void replies_drink(struct replies *replies)
 
 	if (n > replies->left)
 		n = replies->left;
-	memcpy(replies->land, replies->buffer + replies->at, n);
+	if (replies->land) {
+		memcpy(replies->land, replies->buffer + replies->at, n);
+		replies->land += n;
+	}
 	replies->at += n;
-	replies->land += n;
 	replies->left -= (uint32_t)n;
 }
 
@@ -225,6 +284,7 @@ static int replies_parse(struct replies *replies, struct error *error)
 		if (have < sizeof(header) + header.body)
 			return 0;
 		replies->header = header;
+		replies->done = replies_had(replies, &header);
 		memcpy(replies->body, replies->buffer + replies->at + sizeof(header),
 			header.body);
 		if (header.length > header.body)
@@ -243,7 +303,7 @@ static ssize_t replies_read(struct replies *replies, struct link *link)
 {
 	ssize_t got;
 
-	if (replies->in_payload && replies->at == replies->n) {
+	if (replies->in_payload && replies->land && replies->at == replies->n) {
 		got = link_receive(link, replies->land, replies->left);
 		if (got > 0) {
 			replies->land += got;

@@ -36,13 +36,16 @@ struct replies {
 	bool lost;	   /* FRAME_LOST came: status and text */
 	uint32_t status;
 	char text[200];
-	uint64_t frames, bytes; /* received */
-	uint64_t numbered;	/* of the frames, those that count (frame.h) */
-	uint64_t landed;	/* bytes of payloads of them */
+	uint64_t frames, bytes;	    /* received */
+	uint64_t numbered;	    /* of the frames, those that count (frame.h) */
+	bool again;		    /* the next of these may have done its work already … */
+	bool done;		    /* … and the one that is here has: it is only counted */
+	uint64_t given, given_call; /* `giving`, as the sidecar before this one left it */
+	uint64_t landed;	    /* bytes of payloads of them */
 	/* The frame whose payload is on its way. */
 	bool in_payload;
 	struct frame_header header;
-	unsigned char *land;
+	unsigned char *land; /* NULL: nowhere */
 	uint32_t left;
 	unsigned char body[REPLIES_BODY_MAX];
 	/* Read and not parsed. */
@@ -58,6 +61,11 @@ ssize_t replies_receive(
 
 /* The connection is gone: what was not counted is as if it had never come. */
 void replies_drop_input(struct replies *replies);
+
+/* The sidecar before this one left CARRY, a copy, and died: maybe behind what the frame did
+ * that it had not counted yet, which then is not done twice.  0, or -EPROTO: the page cannot
+ * be. */
+int replies_adopt(struct replies *replies, const struct channel_carry *carry);
 
 /* Answers a slot: status only, or with data. Wakes the thread that waits. */
 void replies_answer(struct replies *replies, const struct frame_header *header,

@@ -7,18 +7,31 @@
 
 #include "common/descriptors.h"
 
-int request_receive(int socket, struct channel_request *request)
+/* N: bytes that came, or -errno. */
+static int request_check(struct channel_request *request, ssize_t n)
 {
-	ssize_t n = recv(socket, request, sizeof(*request), MSG_DONTWAIT | MSG_TRUNC);
-
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
 	if (!n)
 		return -ECONNRESET;
 	if (n != sizeof(*request) || request->magic != CHANNEL_MAGIC)
 		return -EPROTO;
 	request->program[sizeof(request->program) - 1] = 0;
 	return 1;
+}
+
+int request_receive(int socket, struct channel_request *request)
+{
+	ssize_t n = recv(socket, request, sizeof(*request), MSG_DONTWAIT | MSG_TRUNC);
+
+	return request_check(request, n < 0 ? -errno : n);
+}
+
+int request_receive_fd(int socket, struct channel_request *request, int *fd)
+{
+	ssize_t n = descriptors_receive(socket, request, sizeof(*request), fd, 1, MSG_DONTWAIT);
+
+	return request_check(request, n);
 }
 
 struct channel_answer request_answer(

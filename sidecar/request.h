@@ -13,6 +13,8 @@
 
 /* One request. 1; 0: none there; -errno: the peer is gone or speaks something else. */
 int request_receive(int socket, struct channel_request *request);
+/* The same, with the descriptor that came along: the caller's, or -1. */
+int request_receive_fd(int socket, struct channel_request *request, int *fd);
 
 /* An answer to REQUEST with TEXT. */
 struct channel_answer request_answer(

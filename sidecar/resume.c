@@ -2,6 +2,7 @@
 #include "sidecar/resume.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,19 +29,72 @@ void resume_init(struct resume *resume, const char *address, const struct sessio
 		.grace = welcome->granted_ms * MS,
 		.hello = *hello,
 		.wake = wake,
+		.carry = -1,
 	};
 	snprintf(resume->address, sizeof(resume->address), "%s", address);
 	memcpy(resume->hello.session, welcome->session, sizeof(welcome->session));
 	memcpy(resume->hello.secret, welcome->secret, sizeof(welcome->secret));
 }
 
-/* The newest secret that came is the one that serves. */
-static void take_secret(struct resume *resume, const struct session_welcome *welcome)
+static bool has_secret(const struct session_welcome *welcome)
 {
 	static const uint8_t none[sizeof(welcome->secret)];
 
-	if (memcmp(welcome->secret, none, sizeof(none)))
+	return memcmp(welcome->secret, none, sizeof(none)) != 0;
+}
+
+/* The newest secret that came is the one that serves. */
+static void take_secret(struct resume *resume, const struct session_welcome *welcome)
+{
+	if (has_secret(welcome))
 		memcpy(resume->hello.secret, welcome->secret, sizeof(welcome->secret));
+}
+
+/* Not by the mapping: the program may have cut the file off, and this thread has no guard. */
+static bool carry_put(const struct resume *resume, size_t at, const void *bytes, size_t n)
+{
+	off_t to = (off_t)(offsetof(struct channel_page, carry) + at);
+
+	return pwrite(resume->carry, bytes, n, to) == (ssize_t)n;
+}
+
+/* Who dies behind this has left the secret that it may have shown; before it, the one that
+ * serves still. */
+static void carry_secret(struct resume *resume, const uint8_t secret[16])
+{
+	uint32_t next = resume->serves + 1;
+	size_t at = offsetof(struct channel_carry, secrets) + 16 * (next & 1);
+
+	if (carry_put(resume, at, secret, 16) &&
+		carry_put(resume, offsetof(struct channel_carry, serves), &next, sizeof(next)))
+		resume->serves = next;
+}
+
+static void heard_secret(void *argument, const struct session_welcome *welcome)
+{
+	struct resume *resume = argument;
+
+	if (resume->carry >= 0 && has_secret(welcome))
+		carry_secret(resume, welcome->secret);
+}
+
+void resume_carry(struct resume *resume, struct channel_page *page, int fd)
+{
+	struct channel_carry *carry = &page->carry;
+
+	carry->uid = resume->hello.uid;
+	carry->features = resume->hello.features;
+	memcpy(carry->session, resume->hello.session, sizeof(carry->session));
+	snprintf(carry->address, sizeof(carry->address), "%s", resume->address);
+	memcpy(carry->secrets[0], resume->hello.secret, sizeof(carry->secrets[0]));
+	carry->grace_ms = (uint32_t)(resume->grace / MS);
+	resume->carry = fd;
+}
+
+void resume_carried(struct resume *resume, const struct channel_carry *carry, int fd)
+{
+	resume->serves = atomic_load(&carry->serves);
+	resume->carry = fd;
 }
 
 static void pause_for(struct resume *resume, uint64_t ns)
@@ -78,6 +132,7 @@ static void *resume_main(void *argument)
 	uint64_t until = resume->cut_at + resume->grace, closed_since = 0;
 	uint64_t pause = PAUSE_LEAST_NS, one = 1;
 
+	transport_when_told(heard_secret, resume);
 	while (!attempt(resume, until, &closed_since) && !atomic_load(&resume->stop)) {
 		log_debug("resume.again", "text=\"%s\"", resume->error.text);
 		pause_for(resume, pause);

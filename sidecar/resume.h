@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "protocol/wire/channel.h"
 #include "protocol/wire/session.h"
 #include "sidecar/agents.h"
 #include "transport/transport.h"
@@ -35,7 +36,9 @@ struct resume {
 	_Atomic uint32_t times; /* it came back */
 	bool started;
 	pthread_t thread;
-	int wake; /* eventfd of the channel: written when the thread is done */
+	int wake;	 /* eventfd of the channel: written when the thread is done */
+	int carry;	 /* the segment with the page's `carry`; -1: nobody comes after us */
+	uint32_t serves; /* as in there */
 	struct link *link;
 	struct session_welcome welcome;
 	struct error error;
@@ -44,6 +47,12 @@ struct resume {
 /* After the session was opened at ADDRESS with HELLO and WELCOME. */
 void resume_init(struct resume *resume, const char *address, const struct session_hello *hello,
 	const struct session_welcome *welcome, int wake);
+
+/* From now on PAGE, which nobody else has yet and FD begins with, knows the session, for a
+ * sidecar that takes our place. */
+void resume_carry(struct resume *resume, struct channel_page *page, int fd);
+/* The same with a page in which another sidecar said CARRY, a copy. */
+void resume_carried(struct resume *resume, const struct channel_carry *carry, int fd);
 
 /* The connections are gone, RECEIVED of the worker's frames were counted. False: there is no
  * thread to dial. */

@@ -161,8 +161,10 @@ int ring_pop(
 	ring->taken += need;
 	ring->last = header->seq;
 	ring->ends[header->seq & (ring->size / ENTRY_LEAST - 1)] = ring->taken;
-	if (header->kind == FRAME_CALL)
+	if (header->kind == FRAME_CALL) {
 		ring->waiting[header->tag / 64] |= 1ull << header->tag % 64;
+		ring->calls[header->tag] = header->seq;
+	}
 	ring->bye = header->kind == FRAME_BYE;
 	return 1;
 }
@@ -179,6 +181,53 @@ int ring_rewind(struct ring *ring, uint64_t taken)
 			      ? ring->released
 			      : ring->ends[taken & (ring->size / ENTRY_LEAST - 1)];
 	ring->last = taken;
+	return 0;
+}
+
+/* A slot that is used again says 0 before it says that it is not answered. */
+static void ring_adopt_waiting(
+	struct ring *ring, uint64_t taken, const struct channel_slot *slots)
+{
+	memset(ring->waiting, 0, sizeof(ring->waiting));
+	for (uint16_t tag = 0; tag < CHANNEL_SLOTS; tag++) {
+		bool answered =
+			atomic_load_explicit(&slots[tag].answered, memory_order_acquire);
+		uint64_t call =
+			atomic_load_explicit(&ring->page->calls[tag], memory_order_relaxed);
+
+		if (answered || !call || call > taken)
+			continue;
+		ring->waiting[tag / 64] |= 1ull << tag % 64;
+		ring->calls[tag] = call;
+	}
+}
+
+int ring_adopt(struct ring *ring, uint64_t taken, const struct channel_slot *slots,
+	unsigned char *buffer, struct error *error)
+{
+	struct frame_header first;
+	struct ring_entry entry;
+	uint64_t published;
+	int ret = ring_next(ring, &first, &published, error);
+
+	if (ret < 0)
+		return ret;
+	/* Everything was released, hence taken over. */
+	ring->last = ring->acknowledged = ret ? first.seq - 1 : taken;
+	if (ring->last > taken)
+		return error_set(error, EPROTO, "ring: begins with %llu, the agent has %llu",
+			(unsigned long long)first.seq, (unsigned long long)taken);
+	ring->highest = taken;
+	while (ring->last < taken) {
+		ret = ring_pop(ring, buffer, &entry, error);
+		if (ret < 0)
+			return ret;
+		if (!ret)
+			return error_set(error, EPROTO,
+				"ring: ends with %llu, the agent has %llu",
+				(unsigned long long)ring->last, (unsigned long long)taken);
+	}
+	ring_adopt_waiting(ring, taken, slots);
 	return 0;
 }
 

@@ -33,6 +33,7 @@ struct ring {
 	uint64_t acknowledged; /* by the agent */
 	uint64_t *ends;	       /* [seq % (size / 32)]: byte count behind that entry */
 	uint64_t waiting[CHANNEL_SLOTS / 64]; /* tags of calls that are not answered */
+	uint64_t calls[CHANNEL_SLOTS];	      /* sequence numbers of these */
 	bool bye;			      /* BYE was taken: nothing may follow */
 };
 
@@ -62,6 +63,13 @@ int ring_acknowledge(struct ring *ring, uint64_t seq);
 /* What stands behind entry TAKEN is taken again: the connection that it went over is gone, and
  * the agent has not taken it over. -EPROTO where that cannot be. */
 int ring_rewind(struct ring *ring, uint64_t taken);
+
+/* The ring is another sidecar's, which is gone; the agent has taken over everything up to
+ * TAKEN. What is not released is checked as ring_pop does it, into BUFFER; what stands behind
+ * TAKEN is taken next. SLOTS say which calls wait. 0; -EPROTO with *error: ring and agent do
+ * not fit together. */
+int ring_adopt(struct ring *ring, uint64_t taken, const struct channel_slot *slots,
+	unsigned char *buffer, struct error *error);
 
 /* Entries taken and not acknowledged. */
 static inline uint64_t ring_in_flight(const struct ring *ring)

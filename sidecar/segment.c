@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define TMPFS 0x01021994 /* f_type */
 #define SHM_FOLDER "/dev/shm"
 #define SEGMENT_SMALL (64u << 20) /* below: not worth reading what is free */
 #define SEGMENT_STEP (256u << 20) /* reserved at a time: 0.1 s */
@@ -108,12 +112,29 @@ static int segment_reserve(
 	return ret;
 }
 
+/* Takes *fd. 0, or -errno with *error. */
+static int segment_map(int *fd, uint64_t size, struct segment **segment, struct error *error)
+{
+	cleanup_free struct segment *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return error_set(error, ENOMEM, "shared memory");
+	made->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (made->base == MAP_FAILED)
+		return error_set(error, errno, "mapping shared memory of %llu MiB",
+			(unsigned long long)(size >> 20));
+	made->size = size;
+	made->fd = take_fd(fd);
+	*segment = made;
+	made = NULL;
+	return 0;
+}
+
 /* SIZE: whole pages, spent already. */
 static int segment_make(enum channel_mode mode, uint64_t size, struct segment **segment,
 	void (*between)(void *argument), void *argument, struct error *error)
 {
 	cleanup_close int fd = segment_file(mode, error);
-	cleanup_free struct segment *made = NULL;
 	int ret;
 
 	if (fd < 0)
@@ -122,21 +143,9 @@ static int segment_make(enum channel_mode mode, uint64_t size, struct segment **
 	if (ret)
 		return error_set(error, ret, "shared memory of %llu MiB",
 			(unsigned long long)(size >> 20));
-	if (mode == CHANNEL_POD &&
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	if (mode == CHANNEL_POD && fcntl(fd, F_ADD_SEALS, SEALS))
 		return error_set(error, errno, "sealing shared memory");
-	made = calloc(1, sizeof(*made));
-	if (!made)
-		return error_set(error, ENOMEM, "shared memory");
-	made->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (made->base == MAP_FAILED)
-		return error_set(error, errno, "mapping shared memory of %llu MiB",
-			(unsigned long long)(size >> 20));
-	made->size = size;
-	made->fd = take_fd(&fd);
-	*segment = made;
-	made = NULL;
-	return 0;
+	return segment_map(&fd, size, segment, error);
 }
 
 int segment_create(enum channel_mode mode, uint64_t size, struct segment **segment,
@@ -154,6 +163,47 @@ int segment_create(enum channel_mode mode, uint64_t size, struct segment **segme
 	if (ret < 0)
 		return ret;
 	ret = segment_make(mode, size, segment, between, argument, error);
+	if (ret < 0)
+		atomic_fetch_sub(&spent, size);
+	return ret;
+}
+
+/* Memory and not a disk, of this user, that nobody can make smaller. */
+static int segment_ours(enum channel_mode mode, int fd, uint64_t size, struct error *error)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct statfs files;
+	struct stat status;
+	int seals;
+
+	if (fd < 0)
+		return error_set(error, EPERM, "shared memory: no descriptor came");
+	if (fstat(fd, &status) || fstatfs(fd, &files))
+		return error_set(error, errno, "shared memory");
+	if (!S_ISREG(status.st_mode) || files.f_type != TMPFS)
+		return error_set(error, EPERM, "shared memory: not a file of memory");
+	if (status.st_uid != geteuid())
+		return error_set(error, EPERM, "shared memory: made by user %u, not %u",
+			status.st_uid, geteuid());
+	if (!size || size % page || (uint64_t)status.st_size != size)
+		return error_set(error, EPERM, "shared memory: %llu bytes, said to be %llu",
+			(unsigned long long)status.st_size, (unsigned long long)size);
+	seals = mode == CHANNEL_POD ? fcntl(fd, F_GET_SEALS) : SEALS;
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return error_set(error, EPERM, "shared memory: other seals than ours");
+	return 0;
+}
+
+int segment_adopt(enum channel_mode mode, int fd, uint64_t size, struct segment **segment,
+	struct error *error)
+{
+	int ret = segment_ours(mode, fd, size, error);
+
+	if (!ret)
+		ret = segment_spend(size, error);
+	if (ret < 0)
+		return ret;
+	ret = segment_map(&fd, size, segment, error);
 	if (ret < 0)
 		atomic_fetch_sub(&spent, size);
 	return ret;
@@ -211,14 +261,22 @@ void *segments_in(
 		segments, number, segments->bounce, segments->bounce_size, offset, length);
 }
 
+int segments_put(struct segments *segments, uint32_t number, struct segment *segment)
+{
+	if (!number || number > SEGMENTS_MAX || segments->at[number])
+		return -EINVAL;
+	segments->at[number] = segment;
+	segments->pinned++;
+	segments->pinned_bytes += segment->size;
+	return 0;
+}
+
 int segments_add(struct segments *segments, struct segment *segment)
 {
 	for (int i = 1; i <= SEGMENTS_MAX; i++) {
 		if (segments->at[i])
 			continue;
-		segments->at[i] = segment;
-		segments->pinned++;
-		segments->pinned_bytes += segment->size;
+		segments_put(segments, (uint32_t)i, segment);
 		return i;
 	}
 	return -ENOSPC;

@@ -38,6 +38,11 @@ void segment_configure(uint64_t bytes, const char *label);
  * A GiB takes 0.3 s: BETWEEN(ARGUMENT) is called now and then (NULL: not). */
 int segment_create(enum channel_mode mode, uint64_t size, struct segment **segment,
 	void (*between)(void *argument), void *argument, struct error *error);
+/* What another sidecar of this user made and a program brings back: FD, which it takes where it
+ * returns 0, of SIZE bytes. A file that we could not have made, or that may shrink under a
+ * `pod`, is -EPERM; else -errno; each with *error. */
+int segment_adopt(enum channel_mode mode, int fd, uint64_t size, struct segment **segment,
+	struct error *error);
 void segment_free(struct segment *segment);
 /* Frees its pages though a program may map it still: what that touches from then on is its own,
  * so what the budget says is free is free. Nobody reads it any more. */
@@ -63,6 +68,8 @@ void *segments_in(
 
 /* A free number for SEGMENT, or -ENOSPC. */
 int segments_add(struct segments *segments, struct segment *segment);
+/* SEGMENT as NUMBER, which is free: 0, or -EINVAL. */
+int segments_put(struct segments *segments, uint32_t number, struct segment *segment);
 /* Takes NUMBER out of use and puts it on `closing`. -ENOENT. */
 int segments_remove(struct segments *segments, uint32_t number);
 /* Empties and frees what is on `closing`: no receive or send under way names it any more. */

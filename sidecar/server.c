@@ -163,6 +163,16 @@ static bool server_done(struct server *server, uint64_t now, uint64_t *at)
 	return now >= *at;
 }
 
+/* SIGTERM is what comes before a restart, too: sessions that another sidecar can take over are
+ * left to it. Behind a drain, and from a terminal, it is the end. */
+static void server_told(struct server *server, int signal_fd)
+{
+	struct signalfd_siginfo got = {0};
+
+	if (read(signal_fd, &got, sizeof(got)) == sizeof(got) && got.ssi_signo == SIGTERM)
+		atomic_store(&server->leaving, !atomic_load(&server->draining));
+}
+
 static void server_loop(struct server *server, int signal_fd)
 {
 	struct pollfd fds[4 + PENDING_MOST] = {{.fd = server->listen_fd, .events = POLLIN},
@@ -183,8 +193,10 @@ static void server_loop(struct server *server, int signal_fd)
 		}
 		if (n < 0)
 			continue;
-		if (fds[2].revents)
+		if (fds[2].revents) {
+			server_told(server, signal_fd);
 			return;
+		}
 		if (fds[1].revents && read(server->wake_fd, &wakes, sizeof(wakes)) < 0)
 			continue;
 		now = wait_now();

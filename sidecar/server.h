@@ -36,6 +36,7 @@ struct server {
 	int stop_fd; /* eventfd, never read: readable = everybody ends */
 	int wake_fd; /* eventfd: the main thread looks around */
 	_Atomic bool draining;
+	_Atomic bool leaving; /* SIGTERM: another sidecar may come; set before stop_fd is */
 	pthread_mutex_t lock;
 	pthread_mutex_t making; /* with shm_size: held while a segment is made; before `lock` */
 	struct channel *channels;

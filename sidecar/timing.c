@@ -86,6 +86,8 @@ void timing_answered(struct timing *timing, uint16_t tag)
 	const struct timing_wait *wait = &timing->waits[tag];
 	uint64_t ns;
 
+	if (!wait->since) /* another sidecar took it */
+		return;
 	if (wait->since == timing->now) /* the turn that took it brings the answer too */
 		timing->now = wait_now();
 	ns = timing->now - wait->since;

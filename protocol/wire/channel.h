@@ -79,8 +79,30 @@ _Static_assert(sizeof(struct channel_slot) == 2048, "a slot is half a page");
 
 struct channel_upcall {
 	uint32_t what;
-	uint32_t reserved;
+	uint32_t frame; /* number of the agent's frame that it came with, low 32 bits */
 	uint64_t value;
+};
+
+#define CHANNEL_ADDRESS 272
+
+/* What a sidecar must know that takes the place of this one (docs/RESUME.md).  Each word is
+ * true at whatever instruction its writer dies.  The program could write here as well; the next
+ * sidecar checks all of it, and goes to no agent that its own configuration does not name. */
+struct channel_carry {
+	uint32_t grace_ms; /* 0: the session ends with its sidecar */
+	uint32_t uid;	   /* of the program */
+	uint64_t features; /* of the session: SESSION_FEATURE_… */
+	uint8_t session[16];
+	_Atomic uint32_t serves; /* secrets[serves & 1] is the newest that the agent gave */
+	uint32_t reserved;
+	uint8_t secrets[2][16];
+	/* Of the agent's numbered frames, those that did what they are for. The next one may
+	 * have done it too. */
+	_Atomic uint64_t counted;
+	/* The frame whose answer is being given, and to which call: where another call, or
+	 * none, waits in its slot, the program has it. */
+	_Atomic uint64_t giving, giving_call;
+	char address[CHANNEL_ADDRESS]; /* of the agent; NUL-terminated */
 };
 
 struct channel_page {
@@ -120,6 +142,10 @@ struct channel_page {
 	_Atomic uint64_t bytes_sent;
 	_Atomic uint64_t frames_received;
 	_Atomic uint64_t bytes_received;
+	_Alignas(64) struct channel_carry carry;
+	/* Written by the app: the number of the frame whose answer slot TAG is for, before that
+	 * is published; 0 before the slot is used again. */
+	_Alignas(64) _Atomic uint64_t calls[CHANNEL_SLOTS];
 };
 _Static_assert(sizeof(struct channel_page) <= 4096, "one page");
 
@@ -142,6 +168,12 @@ enum channel_op {
 	/* An answer, not a request: comes at once and before ATTACH's, which may take as long
 	 * as the agent does. fd [0]: struct channel_heartbeat */
 	CHANNEL_HEARTBEAT = 5,
+	/* First, instead of ATTACH: the sidecar that made the segment is gone, and its session
+	 * is to go on here. fd [0]: segment 0 of `size` bytes; `segment`: how many HOLDs come
+	 * behind it; `away_ms`: for how long nobody has served. The answer comes behind them,
+	 * as ATTACH's does; fd [0]: another doorbell. */
+	CHANNEL_ADOPT = 6,
+	CHANNEL_HOLD = 7, /* behind ADOPT: `segment` is fd [0] of `size` bytes. No answer */
 	/* Instead of ATTACH, for `vcuda-client status|drain`: the answer, then the socket
 	   closes. */
 	CHANNEL_STATUS = 16,  /* fd [0]: a memfd with JSON, `size` bytes */
@@ -157,6 +189,10 @@ enum channel_mode {
 	CHANNEL_POD = 2,  /* sealed memfd */
 };
 
+/* ATTACH: the app writes `calls` and comes back with ADOPT; its answer: the sidecar writes
+ * `carry`. */
+#define CHANNEL_FEATURE_ADOPT (1ull << 0)
+
 struct channel_request {
 	uint32_t magic;
 	uint32_t version;
@@ -164,8 +200,8 @@ struct channel_request {
 	uint32_t segment;
 	uint64_t size;
 	uint64_t features;
-	int32_t pid; /* as the app sees it; SO_PEERCRED is what counts */
-	uint32_t reserved;
+	int32_t pid;	  /* as the app sees it; SO_PEERCRED is what counts */
+	uint32_t away_ms; /* ADOPT */
 	char program[64]; /* for logs and `status`; NUL-terminated */
 };
 

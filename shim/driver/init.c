@@ -18,6 +18,7 @@
 #include "shim/driver/memory/memory.h"
 #include "shim/driver/memory/mirror.h"
 #include "shim/driver/nvml.h"
+#include "shim/engine/rejoin.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
@@ -97,6 +98,7 @@ static void in_child(void)
 		return;
 	}
 	atomic_store(&session.phase, SESSION_FORKED);
+	rejoin_drop();
 	close(session.socket);
 	close(session.doorbell);
 	session.socket = session.doorbell = -1;

@@ -24,6 +24,7 @@
 #include "common/wait.h"
 #include "shim/engine/heartbeat.h"
 #include "shim/engine/own_sidecar.h"
+#include "shim/engine/rejoin.h"
 #include "shim/engine/status.h"
 
 /* The sidecar dials the agent before it answers, and an agent may have to start a worker. That
@@ -48,7 +49,7 @@ static CUresult attach_failed(enum status_cause cause, const char *format, ...)
 	return status_of(cause);
 }
 
-static bool fill_request(struct channel_request *request)
+static void fill_request(struct channel_request *request)
 {
 	request->magic = CHANNEL_MAGIC;
 	request->version = CHANNEL_VERSION;
@@ -56,13 +57,32 @@ static bool fill_request(struct channel_request *request)
 	if (!request->program[0])
 		snprintf(request->program, sizeof(request->program), "%s",
 			program_invocation_short_name);
-	return session.socket >= 0;
+}
+
+bool attach_tell_to(int socket, struct channel_request *request, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec part = {request, sizeof(*request)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	fill_request(request);
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(*request);
 }
 
 bool attach_tell(struct channel_request *request)
 {
-	return fill_request(request) && send(session.socket, request, sizeof(*request),
-						MSG_NOSIGNAL) == sizeof(*request);
+	return session.socket >= 0 && attach_tell_to(session.socket, request, -1);
 }
 
 /* The first descriptor goes to fds[0], the second to fds[1]; others are closed. */
@@ -87,10 +107,11 @@ static void take_descriptors(struct msghdr *message, int fds[2])
 	}
 }
 
-/* Until there is something to read, the sidecar has stopped, or DEADLINE. False: errno. */
-static bool wait_readable(uint64_t deadline)
+/* Until there is something to read, the sidecar has stopped (HEART), or DEADLINE. False: errno.
+ */
+static bool wait_readable(int socket, uint64_t deadline, bool heart)
 {
-	struct pollfd readable = {.fd = session.socket, .events = POLLIN};
+	struct pollfd readable = {.fd = socket, .events = POLLIN};
 
 	for (;;) {
 		int ret = poll(&readable, 1, ATTACH_LOOK_MS);
@@ -103,12 +124,13 @@ static bool wait_readable(uint64_t deadline)
 		if (wait_now() >= deadline)
 			return false;
 		errno = EHOSTDOWN;
-		if (heartbeat_stopped())
+		if (heart && heartbeat_stopped())
 			return false;
 	}
 }
 
-static bool receive(struct channel_answer *answer, int fds[2], uint64_t deadline)
+bool attach_receive(
+	int socket, struct channel_answer *answer, int fds[2], uint64_t deadline, bool heart)
 {
 	union {
 		char bytes[CMSG_SPACE(4 * sizeof(int))];
@@ -122,9 +144,9 @@ static bool receive(struct channel_answer *answer, int fds[2], uint64_t deadline
 	ssize_t n;
 
 	fds[0] = fds[1] = -1;
-	if (!wait_readable(deadline))
+	if (!wait_readable(socket, deadline, heart))
 		return false;
-	n = recvmsg(session.socket, &message, MSG_CMSG_CLOEXEC);
+	n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 	if (n > 0)
 		take_descriptors(&message, fds);
 	if (n != sizeof(*answer) || answer->magic != CHANNEL_MAGIC) {
@@ -149,7 +171,8 @@ static bool ask_to_join(
 
 	if (!seconds || seconds * 1000 > ATTACH_ANSWER_MS)
 		seconds = ATTACH_ANSWER_MS / 1000;
-	if (!attach_tell(request) || !receive(answer, fds, now + seconds * 1000000000ull))
+	if (!attach_tell(request) || !attach_receive(session.socket, answer, fds,
+					     now + seconds * 1000000000ull, true))
 		return false;
 	if (answer->op != CHANNEL_HEARTBEAT)
 		return true;
@@ -157,14 +180,15 @@ static bool ask_to_join(
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	return receive(answer, fds, deadline);
+	return attach_receive(session.socket, answer, fds, deadline, true);
 }
 
 static bool ask(struct channel_request *request, struct channel_answer *answer, int fds[2],
 	int timeout_ms)
 {
 	return attach_tell(request) &&
-	       receive(answer, fds, wait_now() + (uint64_t)timeout_ms * 1000000u);
+	       attach_receive(session.socket, answer, fds,
+		       wait_now() + (uint64_t)timeout_ms * 1000000u, true);
 }
 
 bool attach_ask(
@@ -220,7 +244,7 @@ static bool dial_announced(int fd, const char *path)
 	return false;
 }
 
-static int dial(const char *path)
+int attach_dial(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct timeval patience = {.tv_sec = heartbeat_patience()};
@@ -256,7 +280,7 @@ static CUresult start_and_dial(const char *agent, const char *path)
 		return attach_failed(
 			CAUSE_UNREACHABLE, "cannot start %s: %s", client, strerror(errno));
 	while (wait_now() < deadline) {
-		session.socket = dial(path);
+		session.socket = attach_dial(path);
 		if (session.socket >= 0)
 			return CUDA_SUCCESS;
 		nanosleep(&(struct timespec){.tv_nsec = ATTACH_RETRY_NS}, NULL);
@@ -273,7 +297,8 @@ static CUresult reach_sidecar(void)
 	const char *path = named && *named ? named : CHANNEL_SOCKET;
 	char own[160];
 
-	session.socket = dial(path);
+	rejoin_at(path, agent && *agent ? agent : NULL);
+	session.socket = attach_dial(path);
 	if (session.socket >= 0)
 		return CUDA_SUCCESS;
 	if (!agent || !*agent) {
@@ -294,7 +319,8 @@ static CUresult reach_sidecar(void)
 				"writes to",
 				(unsigned)geteuid());
 		path = own;
-		session.socket = dial(path);
+		rejoin_at(path, agent);
+		session.socket = attach_dial(path);
 		if (session.socket >= 0)
 			return CUDA_SUCCESS;
 	}
@@ -303,7 +329,8 @@ static CUresult reach_sidecar(void)
 
 static CUresult join(void)
 {
-	struct channel_request request = {.op = CHANNEL_ATTACH};
+	struct channel_request request = {
+		.op = CHANNEL_ATTACH, .features = CHANNEL_FEATURE_ADOPT};
 	struct channel_answer answer;
 	cleanup_close int segment = -1;
 	int fds[2];
@@ -342,12 +369,15 @@ static CUresult join(void)
 	session.counters = (void *)((char *)session.page + session.ring.counters);
 	session.upcalls = (void *)((char *)session.page + session.ring.upcalls);
 	session.spin_ns = wait_spin_budget();
+	if (answer.features & CHANNEL_FEATURE_ADOPT)
+		rejoin_open(take_fd(&segment));
 	session_debug("joined the agent %s", session.agent);
 	return CUDA_SUCCESS;
 }
 
 void attach_drop(void)
 {
+	rejoin_drop();
 	if (session.page)
 		munmap(session.page, session.bytes);
 	session.page = NULL;

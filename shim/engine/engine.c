@@ -311,6 +311,9 @@ CUresult engine_send(struct shim_call *call, uint8_t kind, uint16_t tag)
 	}
 	memcpy(at, call->body, call->body_bytes);
 	call->seq = header->seq;
+	if (kind == FRAME_CALL)
+		atomic_store_explicit(
+			&session.page->calls[tag], call->seq, memory_order_relaxed);
 	if (captured)
 		ring_arena_named(&session.ring, block);
 	ring_publish(&session.ring);

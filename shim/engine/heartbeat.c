@@ -31,15 +31,18 @@ static struct {
 
 bool heartbeat_open(int fd)
 {
+	void *before = (void *)sidecar.heartbeat;
 	struct stat status;
 	void *at;
 
-	heartbeat_close();
 	if (fd < 0 || fstat(fd, &status) || status.st_size < HEARTBEAT_BYTES)
 		return false;
-	at = mmap(NULL, HEARTBEAT_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	at = mmap(before, HEARTBEAT_BYTES, PROT_READ, MAP_SHARED | (before ? MAP_FIXED : 0), fd,
+		0);
 	if (at == MAP_FAILED)
 		return false;
+	while (atomic_exchange(&sidecar.looking, true))
+		wait_relax();
 	sidecar.heartbeat = at;
 	sidecar.seen = sidecar.looked_at = sidecar.silent_ns = 0;
 	atomic_store(&sidecar.looking, false);

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maps the page of FD, which stays the caller's. False: it cannot be one. */
+/* Maps the page of FD, which stays the caller's, in place of the one before, at which others
+ * may look meanwhile. False: it cannot be one. */
 bool heartbeat_open(int fd);
 void heartbeat_close(void);
 

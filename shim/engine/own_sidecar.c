@@ -116,22 +116,31 @@ bool own_sidecar_find(char *path, size_t n)
 	return snprintf(path, n, "%s/../bin/vcuda-client", library) < (int)n;
 }
 
+static char *environment[512];
+
+void own_sidecar_keep(void)
+{
+	static bool kept;
+	size_t n = 0;
+
+	for (char **e = environ; !kept && e && *e && n < 511; e++)
+		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "VCUDA_STATS=", 12)) {
+			environment[n] = strdup(*e);
+			n += environment[n] != NULL;
+		}
+	kept = true;
+}
+
 /* By a grandchild, so that the app never sees a child of ours in wait(). */
 bool own_sidecar_start(const char *client, const char *agent, const char *path)
 {
 	const char *arguments[] = {
 		client, "run", "--agent", agent, "--socket", path, "--idle-exit", "10", NULL};
-	char *environment[512];
-	size_t n = 0;
 	sigset_t all, old;
 	pid_t child;
 	int status;
 
-	for (char **e = environ; *e && n < 511; e++)
-		if (strncmp(*e, "LD_PRELOAD=", 11) && strncmp(*e, "VCUDA_STATS=", 12))
-			environment[n++] = *e;
-	environment[n] = NULL;
-
+	own_sidecar_keep();
 	/* The child of a threaded process may only do what is async-signal-safe. vfork would
 	 * share our memory but no fork handlers run with it: _Fork is too new, so block
 	 * signals. */

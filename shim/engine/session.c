@@ -14,6 +14,7 @@
 
 #include "common/wait.h"
 #include "shim/engine/heartbeat.h"
+#include "shim/engine/rejoin.h"
 #include "shim/engine/status.h"
 #include "shim/engine/lock.h"
 
@@ -59,7 +60,7 @@ void session_complain(CUresult status)
 	errno = saved;
 }
 
-static void session_mark_lost(CUresult status, const char *text)
+void session_mark_lost(CUresult status, const char *text)
 {
 	uint32_t ready = SESSION_READY;
 
@@ -90,11 +91,15 @@ bool session_check(void)
 			text);
 		return true;
 	}
+	if (rejoin_away())
+		return false;
 	if (poll(&hangup, 1, 0) > 0 &&
 		hangup.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
 		/* A sidecar that ended in order has left its reason in the page. */
 		if (atomic_load(&session.page->state) == CHANNEL_LOST)
 			return session_check();
+		if (rejoin_possible())
+			return false;
 		session_mark_lost(status_of(CAUSE_LOST), "the sidecar is gone");
 		return true;
 	}

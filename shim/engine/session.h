@@ -55,6 +55,14 @@ struct channel_answer;
 bool attach_ask(struct channel_request *request, struct channel_answer *answer, int *fd,
 	int timeout_ms);
 bool attach_tell(struct channel_request *request);
+/* The same over SOCKET, with the descriptor FD where that is not -1. False: errno. */
+bool attach_tell_to(int socket, struct channel_request *request, int fd);
+/* An answer with up to two descriptors, or -1, which are the caller's; waits until DEADLINE
+ * (ns), and with HEART only while the sidecar's heart beats. False: errno. */
+bool attach_receive(
+	int socket, struct channel_answer *answer, int fds[2], uint64_t deadline, bool heart);
+/* A connection to the sidecar that listens at PATH, or -1 with errno. */
+int attach_dial(const char *path);
 /* Maps SIZE bytes of the segment that came with an answer, at WANTED where that is not NULL and
  * nothing is there. NULL: could not. */
 void *attach_map(int fd, uint64_t size, void *wanted);
@@ -65,6 +73,8 @@ bool session_check(void);
 /* The same for who polls by itself and never waits; at most every 50 ms, else it costs nothing.
  */
 void session_glance(void);
+/* The session is over: STATUS is what calls answer from now on, unless it was over before. */
+void session_mark_lost(CUresult status, const char *text);
 /* What calls answer now; CUDA_SUCCESS while READY (or while attaching). */
 CUresult session_status(void);
 

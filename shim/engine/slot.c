@@ -72,6 +72,8 @@ static CUresult send_in_slot(struct shim_call *call, int number)
 	struct channel_slot *slot = &session.slots[number];
 
 	atomic_store_explicit(&slot->sleeping, 0, memory_order_relaxed);
+	/* Nobody's slot, before it looks like one that waits (docs/RESUME.md). */
+	atomic_store_explicit(&session.page->calls[number], 0, memory_order_relaxed);
 	slot->status = slot->deferred = slot->body = slot->payload = 0;
 	atomic_store_explicit(&slot->answered, 0, memory_order_release);
 	call->status = engine_send(call, FRAME_CALL, (uint16_t)number);

@@ -87,7 +87,7 @@ class Traffic(unittest.TestCase):
             struct.pack_into("<Q", app.memory, UPCALL_HEAD, 600)
             wait_for(lambda: app.u64(UPCALL_TAIL) == 1500)
             at = app.upcalls + 16 * (1499 % 1024)
-            self.assertEqual(struct.unpack_from("<IIQ", app.memory, at), (1, 0, 1499))
+            self.assertEqual(struct.unpack_from("<IIQ", app.memory, at), (1, 1501, 1499))
 
     def test_nothing_is_released_before_it_is_acknowledged(self):
         with stage(self.ipc) as (agent, sidecar, app, session):

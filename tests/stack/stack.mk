@@ -2,7 +2,9 @@
 
 STACK_APP := $(BUILD)/stack/app
 
-$(STACK_APP): tests/stack/app.cu | $(CACHE)/.complete
+STACK_OUTLAST := $(BUILD)/stack/outlast
+
+$(STACK_APP) $(STACK_OUTLAST): $(BUILD)/stack/%: tests/stack/%.cu | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -Xcompiler -pthread $< -o $@ \
@@ -26,7 +28,7 @@ $(BUILD)/stack/libprying-nvidia.so: tests/stack/prying_driver.c $(LIB)/libcuda.s
 		-Wl,--no-as-needed,--allow-shlib-undefined -L$(LIB) -l:libcuda.so.1
 
 # Of the others' programs.
-STACK_PROGRAMS := $(STACK_APP) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
+STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_DRIVERS) $(BUILD)/static/stripped/13/vector-add $(addprefix $(BUILD)/programs/13/, \
 	processes streams host-functions async-memory pinned-memory copies-2d peers contexts \
 	virtual-memory memory-full memory-fragments error-memory)
 

@@ -337,6 +337,7 @@ class Stack:
         self.between = between(self.agent) if between else None
         address = (self.between or self.agent).address
         address = scheme.format(address) if scheme else address
+        self.address = address
         self.sidecar = Sidecar(path, address, *sidecar)
 
     def app(self, *words, **more):

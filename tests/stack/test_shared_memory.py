@@ -58,7 +58,7 @@ def test_what_lies_on_the_programs_dev_shm_does_not_matter():
 
 
 def test_host_mode_killed_leaves_no_name():
-    with stack(sidecar=("--ipc", "host", "--label", LABEL)) as s:
+    with stack(sidecar=("--ipc", "host", "--label", LABEL, "--grace", "1")) as s:
         for i in range(8):
             app = s.app("sum", 1000000, 64)
             if i % 2:

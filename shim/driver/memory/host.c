@@ -22,6 +22,7 @@
 #include "shim/driver/memory/mirror.h"
 #include "shim/engine/driver.h"
 #include "shim/engine/engine.h"
+#include "shim/engine/rejoin.h"
 #include "shim/engine/session.h"
 #include "shim/engine/statistics.h"
 #include "shim/engine/status.h"
@@ -87,6 +88,7 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 	struct channel_answer answer;
 	struct segment *segment = calloc(1, sizeof(*segment));
 	int fd = -1;
+	uint32_t before;
 	bool answered;
 	void *wanted;
 
@@ -94,11 +96,18 @@ static CUresult segment_new(size_t size, bool shared, struct segment **out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	wanted = mirror_place(size);
 	stats_event(STATS_LOCAL_ROUND_TRIPS);
-	pthread_mutex_lock(&session.socket_lock);
-	answered = attach_ask(&request, &answer, &fd, HOST_PIN_MS);
-	if (answered && !answer.status && answer.size >= size)
-		segment->base = attach_map(fd, size, wanted);
-	pthread_mutex_unlock(&session.socket_lock);
+	do {
+		pthread_mutex_lock(&session.socket_lock);
+		before = rejoin_count();
+		answered = attach_ask(&request, &answer, &fd, HOST_PIN_MS);
+		if (answered && !answer.status && answer.size >= size)
+			segment->base = attach_map(fd, size, wanted);
+		if (segment->base) {
+			rejoin_hold(answer.segment, fd, answer.size);
+			fd = -1;
+		}
+		pthread_mutex_unlock(&session.socket_lock);
+	} while (!answered && rejoin_wait(before));
 	if (fd >= 0)
 		close(fd);
 	if (wanted && segment->base != wanted)
@@ -132,6 +141,7 @@ static void segment_free(struct segment *segment)
 	munmap(segment->base, segment->size);
 	mirror_unplace(segment->base, segment->size);
 	pthread_mutex_lock(&session.socket_lock);
+	rejoin_release(segment->number);
 	attach_tell(&request);
 	pthread_mutex_unlock(&session.socket_lock);
 	free(segment);
