@@ -31,6 +31,51 @@ struct launch {
 	size_t param_bytes;
 };
 
+/* A grid is whole clusters. More than PORTABLE blocks of one need the function's leave. */
+enum { CLUSTER_PORTABLE = 8, CLUSTER_LARGEST = 16 };
+
+static CUresult cluster_fits(
+	const struct function_info *info, const unsigned cluster[3], const unsigned grid[3])
+{
+	const int leave = info->attributes[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED];
+	uint64_t left = leave ? CLUSTER_LARGEST : CLUSTER_PORTABLE;
+
+	for (int i = 0; i < 3; i++) {
+		if (!cluster[i] || grid[i] % cluster[i] || cluster[i] > left)
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+		left /= cluster[i];
+	}
+	return CUDA_SUCCESS;
+}
+
+/* The cluster that the function was compiled for, or was set to; it may have none. */
+static CUresult cluster_required_fits(const struct function_info *info, const unsigned grid[3])
+{
+	const int *at = &info->attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+
+	if (__builtin_expect(at[0] <= 0, 1))
+		return CUDA_SUCCESS;
+	return cluster_fits(info,
+		(unsigned[3]){(unsigned)at[0], at[1] > 0 ? (unsigned)at[1] : 1,
+			at[2] > 0 ? (unsigned)at[2] : 1},
+		grid);
+}
+
+/* The cluster that the launch asks for. */
+static CUresult cluster_asked_fits(const struct launch *l)
+{
+	for (uint32_t i = 0; i < l->attribute_count; i++) {
+		const CUlaunchAttributeValue *value = &l->attributes[i].value;
+
+		if (l->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			return cluster_fits(&l->function->info,
+				(unsigned[3]){value->clusterDim.x, value->clusterDim.y,
+					value->clusterDim.z},
+				l->grid);
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult launch_fits(const struct function *f, const unsigned grid[3], const unsigned block[3],
 	unsigned shared, bool cooperative)
 {
@@ -53,7 +98,7 @@ CUresult launch_fits(const struct function *f, const unsigned grid[3], const uns
 				 ->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
 		return cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 				   : CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return cluster_required_fits(info, grid);
 }
 
 /* All blocks of a cooperative launch must be resident at once. The occupancy is a cached call.
@@ -180,6 +225,8 @@ static CUresult launch_send(const struct launch *l)
 	struct shim_call call;
 	void *body;
 
+	if (!status && l->attribute_count)
+		status = cluster_asked_fits(l);
 	if (!status && l->flags & LAUNCH_COOPERATIVE)
 		status = launch_check_cooperative(l);
 	if (!status && host_any()) {

@@ -35,6 +35,8 @@ PROGRAM_FLAGS13_machine-code := -gencode arch=compute_75,code=sm_75
 PROGRAM_FLAGS12_machine-code := --no-cuda-gpu-arch=sm_80 --cuda-gpu-arch=sm_75 \
 	--no-cuda-include-ptx=all
 PROGRAM_FLAGS13_sparse-matrices := -arch=compute_80
+PROGRAM_FLAGS13_clusters := -arch=compute_90
+PROGRAM_FLAGS12_clusters := --no-cuda-gpu-arch=sm_80 --cuda-gpu-arch=sm_90
 # The default (zstd for PTX) is what every other program carries.
 PROGRAM_FLAGS13_vector-add-plain := --compress-mode=none
 PROGRAM_FLAGS13_vector-add-lz4 := --compress-mode=speed

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Clusters of blocks: each block reads its neighbour's shared memory, by a size that the kernel
+ * was compiled for and by one that the launch asks for; a grid that is not whole clusters, and
+ * a cluster that is too large, are refused at the launch, and nothing after it fails.
+ */
+#include "check.h"
+
+enum { THREADS = 32, BLOCKS = 8 };
+
+__device__ static unsigned rank()
+{
+	unsigned value;
+
+	asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(value));
+	return value;
+}
+
+__device__ static unsigned blocks()
+{
+	unsigned value;
+
+	asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(value));
+	return value;
+}
+
+__device__ static void meet()
+{
+	asm volatile("barrier.cluster.arrive;\n\tbarrier.cluster.wait;" ::: "memory");
+}
+
+/* What the next block of the cluster has in its shared memory. */
+__device__ static void neighbour(int *out)
+{
+	__shared__ int own[THREADS];
+	unsigned at, value;
+
+	own[threadIdx.x] = 100 * rank() + threadIdx.x;
+	meet();
+	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+		     : "=r"(at)
+		     : "r"((unsigned)__cvta_generic_to_shared(&own[threadIdx.x])),
+		     "r"((rank() + 1) % blocks()));
+	asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(at) : "memory");
+	out[blockIdx.x * THREADS + threadIdx.x] = value;
+	meet();
+}
+
+__global__ void asked(int *out)
+{
+	neighbour(out);
+}
+
+#ifdef __clang__ /* which has no such attribute */
+#define COMPILED_FOR_FOUR
+#else
+#define COMPILED_FOR_FOUR __cluster_dims__(4, 1, 1)
+#endif
+
+__global__ void COMPILED_FOR_FOUR compiled(int *out)
+{
+	neighbour(out);
+}
+
+static cudaError_t launch(int *out, unsigned grid, unsigned cluster)
+{
+	cudaLaunchAttribute attribute = {};
+	cudaLaunchConfig_t config = {};
+
+	attribute.id = cudaLaunchAttributeClusterDimension;
+	attribute.val.clusterDim.x = cluster;
+	attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+	config.gridDim = dim3(grid);
+	config.blockDim = dim3(THREADS);
+	config.attrs = &attribute;
+	config.numAttrs = 1;
+	return cudaLaunchKernelEx(&config, asked, out);
+}
+
+static void check(const int *out, unsigned cluster)
+{
+	int host[BLOCKS * THREADS];
+
+	CUDA(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
+	for (unsigned i = 0; i < BLOCKS * THREADS; i++)
+		CHECK_EQ_AT(i, host[i],
+			(int)(100 * ((i / THREADS % cluster + 1) % cluster) + i % THREADS));
+	CUDA(cudaMemset((void *)out, 0, sizeof(host)));
+}
+
+static void refused(cudaError_t status)
+{
+	CUDA_IS(cudaErrorInvalidClusterSize, status);
+	CUDA_IS(cudaErrorInvalidClusterSize, cudaGetLastError());
+	CUDA(cudaDeviceSynchronize());
+}
+
+int main()
+{
+	cudaFuncAttributes attributes;
+	int *out;
+
+	/* The kernels are for compute capability 9.0. */
+	if (cudaFuncGetAttributes(&attributes, asked))
+		SKIP("the device has no clusters");
+	CUDA(cudaMalloc(&out, BLOCKS * THREADS * sizeof(int)));
+	for (unsigned cluster : {1, 2, 4, 8}) {
+		CUDA(launch(out, BLOCKS, cluster));
+		check(out, cluster);
+	}
+	refused(launch(out, BLOCKS, 3));
+	refused(launch(out, 16, 16));
+	refused(launch(out, BLOCKS, 0));
+#ifndef __clang__
+	compiled<<<BLOCKS, THREADS>>>(out);
+	LAUNCHED();
+	check(out, 4);
+	compiled<<<6, THREADS>>>(out);
+	refused(cudaPeekAtLastError());
+#endif
+	CUDA(launch(out, BLOCKS, 2));
+	check(out, 2);
+	CUDA(cudaFree(out));
+	printf("clusters are right\n");
+	return 0;
+}
