@@ -56,6 +56,11 @@ CUresult soft_function_attribute(
 	return CUDA_SUCCESS;
 }
 
+unsigned function_cluster_most(const struct CUfunc_st *function)
+{
+	return function->non_portable ? CLUSTER_LARGEST : CLUSTER_MAX;
+}
+
 CUresult function_set_attribute(
 	struct CUfunc_st *function, CUfunction_attribute attribute, int value)
 {

@@ -114,11 +114,12 @@ static void launch_drop(struct op *op)
 }
 
 /* The largest cluster that fits; every dimension divides the grid. */
-static bool cluster_valid(const uint32_t cluster[3], const uint32_t grid[3])
+static bool cluster_valid(
+	const struct CUfunc_st *function, const uint32_t cluster[3], const uint32_t grid[3])
 {
 	uint64_t size = (uint64_t)cluster[0] * cluster[1] * cluster[2];
 
-	return size && size <= CLUSTER_MAX && grid[0] % cluster[0] == 0 &&
+	return size && size <= function_cluster_most(function) && grid[0] % cluster[0] == 0 &&
 	       grid[1] % cluster[1] == 0 && grid[2] % cluster[2] == 0;
 }
 
@@ -143,7 +144,7 @@ static CUresult launch_check(const struct launch *launch)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (launch->dynamic_shared > (size_t)launch->function->max_dynamic_shared)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!cluster_valid(launch->ptx.cluster, grid))
+	if (!cluster_valid(launch->function, launch->ptx.cluster, grid))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	return CUDA_SUCCESS;
 }

@@ -143,7 +143,8 @@ static CUresult clusters(CUfunction func, const CUlaunchConfig *config,
 			       config->attrs[i].value.clusterDim.y *
 			       config->attrs[i].value.clusterDim.z;
 	*blocks = (unsigned)size;
-	return size <= CLUSTER_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return size <= function_cluster_most(*function) ? CUDA_SUCCESS
+							: CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 CUresult cuOccupancyMaxActiveClusters(
@@ -186,7 +187,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(
 				       (size_t)config->blockDimX * config->blockDimY *
 					       config->blockDimZ,
 				       config->sharedMemBytes)
-				       ? CLUSTER_MAX
+				       ? (int)function_cluster_most(function)
 				       : 0;
 	return ret;
 }

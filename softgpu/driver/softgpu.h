@@ -49,7 +49,8 @@
 #define WARP 32
 #define THREADS_PER_BLOCK 1024
 #define THREADS_PER_SM 2048
-#define CLUSTER_MAX 8 /* blocks, the portable most */
+#define CLUSTER_MAX 8	   /* blocks, the portable most */
+#define CLUSTER_LARGEST 16 /* of a function that may have more */
 #define BLOCKS_PER_SM 32
 #define REGISTERS_PER_SM 65536
 #define TEXTURE_ALIGNMENT 512
@@ -466,6 +467,8 @@ CUresult soft_function_attribute(
 	const struct CUfunc_st *function, CUfunction_attribute attribute, int *value);
 CUresult function_set_attribute(
 	struct CUfunc_st *function, CUfunction_attribute attribute, int value);
+/* Blocks of the largest cluster that it may be launched in. */
+unsigned function_cluster_most(const struct CUfunc_st *function);
 
 /* library.c */
 CUresult soft_library_function(

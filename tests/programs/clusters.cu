@@ -6,7 +6,7 @@
  */
 #include "check.h"
 
-enum { THREADS = 32, BLOCKS = 8 };
+enum { THREADS = 32, BLOCKS = 16 };
 
 __device__ static unsigned rank()
 {
@@ -38,9 +38,9 @@ __device__ static void neighbour(int *out)
 	own[threadIdx.x] = 100 * rank() + threadIdx.x;
 	meet();
 	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-		     : "=r"(at)
-		     : "r"((unsigned)__cvta_generic_to_shared(&own[threadIdx.x])),
-		     "r"((rank() + 1) % blocks()));
+		: "=r"(at)
+		: "r"((unsigned)__cvta_generic_to_shared(&own[threadIdx.x])),
+		"r"((rank() + 1) % blocks()));
 	asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(at) : "memory");
 	out[blockIdx.x * THREADS + threadIdx.x] = value;
 	meet();
@@ -109,7 +109,12 @@ int main()
 		check(out, cluster);
 	}
 	refused(launch(out, BLOCKS, 3));
-	refused(launch(out, 16, 16));
+	refused(launch(out, BLOCKS, 16));
+	/* Larger than every device has them: this one may, where the kernel allows it. */
+	CUDA(cudaFuncSetAttribute(asked, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+	CUDA(launch(out, BLOCKS, 16));
+	check(out, 16);
+	refused(launch(out, 32, 32));
 	refused(launch(out, BLOCKS, 0));
 #ifndef __clang__
 	compiled<<<BLOCKS, THREADS>>>(out);
