@@ -10,7 +10,7 @@ AGENT_WORKER_SRCS := $(wildcard gpu-agent/worker/*.c gpu-agent/worker/driver/*.c
 	gpu-agent/worker/libraries/*/*.c) \
 	$(wildcard gpu-agent/generated/*.c)
 AGENT_OBJS := $(AGENT_FRONT_OBJS) $(call objects,$(AGENT_WORKER_SRCS))
-AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lcrypto -ldl
+AGENT_LIBS := -lyaml -lmicrohttpd -lcjson -lssl -lcrypto -ldl
 
 # NVIDIA's NVML is opened at run time (nvml.c); only its types come from the header.
 $(OBJ)/gpu-agent/worker/driver/nvml.o: CPPFLAGS += -isystem $(NVML)/include
@@ -23,4 +23,4 @@ all: $(BIN)/gpu-agent
 $(BIN)/gpu-agent: $(AGENT_OBJS) $(call objects,$(wildcard common/*.c transport/*.c transport/tls/*.c))
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) -lssl
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS)

@@ -25,7 +25,6 @@ $(BUILD)/tests/fuzz/agent-handoff-libfuzzer: $(FUZZ_OBJ)/tests/fuzz/conversation
 # With the folder that the others do without.
 $(BUILD)/tests/fuzz/agent-tls-replay: $(call objects,$(wildcard transport/tls/*.c))
 $(BUILD)/tests/fuzz/agent-tls-libfuzzer: $(call fuzz_objects,$(wildcard transport/tls/*.c))
-$(BUILD)/tests/fuzz/agent-tls-replay $(BUILD)/tests/fuzz/agent-tls-libfuzzer: AGENT_LIBS += -lssl
 
 # What the description makes (seeds.py); a target without has its corpus alone.
 AGENT_SEEDS := $(BUILD)/tests/fuzz/seeds-handoff
