@@ -27,6 +27,24 @@ static struct journal_session *find_session(struct front *front, pid_t worker)
 	return NULL;
 }
 
+/* Counters go on from what the front before told. */
+static void take_counters(struct front *front, const struct journal *j)
+{
+	front->counters = j->counters;
+	for (uint32_t i = 0; i < j->tenant_count && i < TENANTS; i++) {
+		const struct journal_tenant *had = &j->tenants[i];
+		struct tenant *tenant = tenants_named(front, had->name);
+
+		if (!tenant)
+			continue;
+		tenant->totals = had->totals;
+		tenant->timeshare.used = had->gpu_used;
+		tenant->timeshare.waited = had->gpu_waited;
+		memcpy(tenant->quotas_refused, had->quotas_refused,
+			sizeof(tenant->quotas_refused));
+	}
+}
+
 /* Device memory and warm libraries, as they were. */
 static void take_journal(struct front *front, int fd)
 {
@@ -46,6 +64,7 @@ static void take_journal(struct front *front, int fd)
 	memcpy(front->pool.driver, j->driver, sizeof(j->driver));
 	memcpy(front->pool.driver_release, j->driver_release, sizeof(j->driver_release));
 	ledger_restore(&front->ledger, j->devices, j->device_count);
+	take_counters(front, j);
 }
 
 static struct session *restore_session(struct front *front, const struct journal_session *j)
@@ -74,6 +93,9 @@ static struct session *restore_session(struct front *front, const struct journal
 	session->started = (time_t)j->started;
 	session->begun = j->begun;
 	session->proven_until = j->proven_until;
+	session->stats = j->stats;
+	memcpy(session->latency, j->latency, sizeof(session->latency));
+	memcpy(session->quotas_refused, j->quotas_refused, sizeof(session->quotas_refused));
 	session->tenant->sessions++;
 	front->session_count++;
 	if (j->limited)

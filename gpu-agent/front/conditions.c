@@ -2,7 +2,7 @@
  *
  * /v1/agent: what the agent is, and what a person should know of it now.  The conditions have
  * the names of the alerts where there is one (docs/ALERTS.md), without the history that
- * Prometheus has: those of counters are since the front's start.
+ * Prometheus has: those of counters are since the agent's start.
  */
 #include <cjson/cJSON.h>
 #include <stdarg.h>

@@ -113,9 +113,68 @@ void journal_session(struct front *front, const struct session *session)
 		j->limits = *session->limits;
 	j->account = session->account;
 	memcpy(j->contexts, session->worker->contexts, sizeof(j->contexts));
+	j->stats = session->stats;
+	memcpy(j->latency, session->latency, sizeof(j->latency));
+	memcpy(j->quotas_refused, session->quotas_refused, sizeof(j->quotas_refused));
 	front->journal->next_session = front->next_session;
 	in_order();
 	j->worker = session->worker->pid;
+}
+
+/* The tenant's place, made where there is none; NULL: all are taken. */
+static struct journal_tenant *tenant_place(struct journal *j, const char *name)
+{
+	struct journal_tenant *at = j->tenants;
+
+	while (at < j->tenants + j->tenant_count && strcmp(at->name, name))
+		at++;
+	if (at == j->tenants + TENANTS)
+		return NULL;
+	if (at == j->tenants + j->tenant_count) {
+		memset(at, 0, sizeof(*at));
+		snprintf(at->name, sizeof(at->name), "%s", name);
+		in_order();
+		j->tenant_count++;
+	}
+	return at;
+}
+
+static void put_tenant(struct journal *j, const struct tenant *tenant)
+{
+	struct journal_tenant *at = tenant_place(j, tenant->name);
+
+	if (!at)
+		return;
+	at->totals = tenant->totals;
+	at->gpu_used = tenant->timeshare.used;
+	at->gpu_waited = tenant->timeshare.waited;
+	memcpy(at->quotas_refused, tenant->quotas_refused, sizeof(at->quotas_refused));
+}
+
+/* A front that dies in between has counted less than there was, and nothing twice. */
+void journal_stats(struct front *front, const struct session *session)
+{
+	struct journal_session *j = place(front, session);
+
+	if (!j)
+		return;
+	j->stats = session->stats;
+	memcpy(j->latency, session->latency, sizeof(j->latency));
+	memcpy(j->quotas_refused, session->quotas_refused, sizeof(j->quotas_refused));
+	in_order();
+	put_tenant(front->journal, session->tenant);
+	front->journal->counters = front->counters;
+}
+
+void journal_counters(struct front *front)
+{
+	const struct tenant *tenant;
+
+	if (!front->journal)
+		return;
+	for (uint32_t i = 0; (tenant = tenants_at(front, i)); i++)
+		put_tenant(front->journal, tenant);
+	front->journal->counters = front->counters;
 }
 
 void journal_account(struct front *front, const struct session *session)

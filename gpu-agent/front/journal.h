@@ -3,7 +3,8 @@
  * What the next front must know, should this one die: its sessions, what they have of the GPUs,
  * and the memory that they share.  A memfd that the supervisor keeps (control.h: KEEP); the
  * front writes each change there before anybody hears of it, so what it says of a session is at
- * least what the session has.  adopt.c reads it.
+ * least what the session has.  adopt.c reads it.  Counters are written before /metrics tells
+ * them, so that none is ever seen to go back.
  *
  * A front without a journal (none could be made) loses its sessions with its death, nothing
  * else: every function here does nothing then.
@@ -16,8 +17,10 @@
 
 #include "gpu-agent/control.h"
 #include "gpu-agent/front/ledger.h"
+#include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/quota.h"
 #include "gpu-agent/front/session.h"
+#include "gpu-agent/front/tenants.h"
 
 #define JOURNAL_SHARES 2048 /* names of shared memory */
 
@@ -40,6 +43,17 @@ struct journal_session {
 	struct pod limits; /* without what is a pointer */
 	struct ledger_account account;
 	uint64_t contexts[HANDOFF_DEVICES]; /* of its worker */
+	/* What its worker's counters were when they were added to those below. */
+	struct session_stats stats;
+	struct latency latency[LATENCY_CLASSES];
+	uint64_t quotas_refused[QUOTAS];
+};
+
+/* A tenant's counters, which outlive its sessions. */
+struct journal_tenant {
+	char name[sizeof(((struct tenant *)0)->name)];
+	struct session_stats totals;
+	uint64_t gpu_used, gpu_waited, quotas_refused[QUOTAS];
 };
 
 struct journal_share {
@@ -60,6 +74,9 @@ struct journal {
 	char driver_release[sizeof(((struct pool *)0)->driver_release)];
 	struct ledger_device devices[HANDOFF_DEVICES];
 	struct journal_share shares[JOURNAL_SHARES];
+	struct counters counters;
+	uint32_t tenant_count;
+	struct journal_tenant tenants[TENANTS];
 	struct journal_session sessions[]; /* as many as front->sessions, in the same places */
 };
 #define JOURNAL_MAGIC (0x314c4e524a4d4756ull ^ sizeof(struct journal_session))
@@ -78,6 +95,10 @@ void journal_close(struct front *front);
 
 /* The session as it is now; it must be RUNNING. */
 void journal_session(struct front *front, const struct session *session);
+/* What its worker's STATS made of its counters and its tenant's. */
+void journal_stats(struct front *front, const struct session *session);
+/* All other counters: before they are told. */
+void journal_counters(struct front *front);
 /* What its account holds changed. */
 void journal_account(struct front *front, const struct session *session);
 void journal_forget(struct front *front, const struct session *session);

@@ -15,6 +15,7 @@
 
 #include "common/wait.h"
 #include "gpu-agent/front/front.h"
+#include "gpu-agent/front/journal.h"
 #include "gpu-agent/front/metrics.h"
 #include "gpu-agent/front/session.h"
 #include "gpu-agent/front/status.h"
@@ -485,6 +486,7 @@ char *metrics_text(struct front *front, bool openmetrics, const struct viewer *v
 
 	if (!out)
 		return NULL;
+	journal_counters(front);
 	head(out, "vcuda_agent_info", "gauge", "What this agent is.");
 	fprintf(out,
 		"vcuda_agent_info{version=\"%s\",protocol=\"%u\",driver=\"%s\",release=\"%s\"} "

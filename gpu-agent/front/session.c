@@ -496,6 +496,7 @@ void session_stats(struct front *front, struct session *session, const struct ha
 		h->latency);
 	for (uint32_t i = 0; i < h->device_count && i < quota_gpu_count(front, session); i++)
 		seen->used[quota_gpu(front, session, i)] = h->devices[i].used;
+	journal_stats(front, session);
 }
 
 uint64_t session_tick(struct front *front, uint64_t now)

@@ -209,6 +209,38 @@ static void token_is_in_no_memory_but_a_hello(void **state)
 
 /* --- kill -9 ------------------------------------------------------------------------------ */
 
+/* Neither back to 0, nor what a session that goes on had is counted again. */
+static void counters_go_on_in_the_next_front(void **state)
+{
+	static const char tenants[] = "vcuda_agent_tenant_launches_total{tenant=\"default\"}";
+	struct client over, old;
+	pid_t front;
+
+	(void)state;
+	agent_start(&agent, "/toy/ready", NULL);
+	assert_true(client_open(&agent, &over, NULL, NULL));
+	client_say(over.commands, "T", 1);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_launches_total", 5));
+	client_close(&over);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_sessions{state=\"running\"}", 0));
+	assert_true(client_open(&agent, &old, NULL, NULL));
+	client_say(old.commands, "T", 1);
+	assert_true(http_metric_becomes(&agent, "vcuda_agent_launches_total", 10));
+	assert_int_equal(http_metric(&agent, tenants), 10);
+	assert_int_equal(children("agent-front", &front, 1), 1);
+	kill(front, SIGKILL);
+	assert_true(gone(front));
+	assert_int_equal(http_metric(&agent, "vcuda_agent_launches_total"), 10);
+	assert_int_equal(http_metric(&agent, "vcuda_agent_sessions_total"), 2);
+	client_say(old.commands, "T", 1); /* the same figures once more */
+	client_echo(&old, "heard");
+	usleep(50000);
+	assert_int_equal(http_metric(&agent, "vcuda_agent_launches_total"), 10);
+	assert_int_equal(http_metric(&agent, tenants), 10);
+	client_close(&old);
+	agent_stop(&agent);
+}
+
 static void killed_front_is_replaced(void **state)
 {
 	pid_t front;
@@ -660,6 +692,7 @@ int main(void)
 		cmocka_unit_test(without_a_token_one_is_made_and_asked_for),
 		cmocka_unit_test(insecure_is_said_aloud),
 		cmocka_unit_test(killed_front_is_replaced),
+		cmocka_unit_test(counters_go_on_in_the_next_front),
 		cmocka_unit_test(lease_is_asked_for_again),
 		cmocka_unit_test(killed_worker_ends_its_session_at_once),
 		cmocka_unit_test(killed_supervisor_takes_all_along),
