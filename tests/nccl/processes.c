@@ -137,11 +137,27 @@ static void both(const char *what, int other_device, int other_end)
 		DIE("%s: the ranks ended with %d and %d", what, got[0], got[1]);
 }
 
+/* One that nobody else comes to: the agent's nccl.wait ends it. */
+static void late(void)
+{
+	ncclUniqueId id;
+	ncclComm_t comm;
+
+	use(0);
+	NCCL(ncclGetUniqueId(&id));
+	ANSWERS(ncclCommInitRank(&comm, 2, id, 0), ncclSystemError);
+	puts(ncclGetLastError(NULL));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 5)
 		return run(argv[1], atoi(argv[2]), atoi(argv[3]), argv[4]);
 	devices_begin();
+	if (argc == 2 && !strcmp(argv[1], "late")) {
+		late();
+		return 0;
+	}
 	both("add", 1, 0);
 	both("same", 0, 0);
 	both("lose", 1, 128 + SIGKILL);

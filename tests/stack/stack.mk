@@ -34,7 +34,7 @@ STACK_PROGRAMS := $(STACK_APP) $(STACK_OUTLAST) $(STACK_DRIVERS) $(BUILD)/static
 
 .PHONY: test-stack stack-programs
 stack-programs: $(STACK_PROGRAMS) $(BUILD)/cudnn/9/steady $(BUILD)/cublas/12/products \
-	$(BUILD)/cublas/13/products
+	$(BUILD)/cublas/13/products $(BUILD)/nccl/13/first $(BUILD)/nccl/13/processes
 test: test-stack
 build-tests: stack-programs
 test-stack: all stack-programs ## kills, crowds, bad input, ways in, faults: real processes
