@@ -285,6 +285,9 @@ static void services_end(struct services *services)
 	static const char *const names[] = {"vcuda.sock", "vcuda.sock.lock", "agent.json",
 		"agent.json.part", "token", "agent.log", "sidecar.log", SERVICE_TOOLS "/ptxas"};
 
+	/* The end, and not a restart: programs that were left behind are told so. */
+	if (services->sidecar > 0)
+		kill(services->sidecar, SIGINT);
 	spawn_end(services->sidecar, PATIENCE_MS);
 	spawn_end(services->agent, PATIENCE_MS);
 	if (!services->folder[0])
@@ -295,24 +298,47 @@ static void services_end(struct services *services)
 	rmdir(services->folder);
 }
 
+/* Until LIFE ends. A sidecar that dies meanwhile is started again, once for each time: its
+ * programs go on with the next one (docs/RESUME.md). */
+static void services_attend(struct services *services, int life, int children)
+{
+	struct pollfd fds[2] = {
+		{.fd = life, .events = POLLIN}, {.fd = children, .events = POLLIN}};
+	struct signalfd_siginfo got;
+	struct error error;
+
+	while (!fds[0].revents) {
+		if (poll(fds, 2, -1) < 0 || !fds[1].revents)
+			continue;
+		if (read(children, &got, sizeof(got)) < 0 || services->sidecar <= 0 ||
+			waitpid(services->sidecar, NULL, WNOHANG) != services->sidecar)
+			continue;
+		services->sidecar = 0;
+		if (!fds[0].revents && start_sidecar(services, &error) < 0)
+			dprintf(STDERR_FILENO, "vcuda: run: %s\n", error.text);
+	}
+}
+
 /* The service_manager's whole life. `life`: ends when its other end is closed. */
 static void service_manager_live(const struct service_wish *wish, int life, int say)
 {
 	struct services services = {.wish = wish};
 	struct report report = {0};
-	struct pollfd pollfd = {.fd = life, .events = POLLIN};
-	sigset_t all;
+	sigset_t all, child;
+	int children;
 
 	setsid(); /* Ctrl-C is for the program; what ends us is the pipe */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	report.code = services_start(&services, &report.error);
 	if (!report.code)
 		snprintf(report.socket, sizeof(report.socket), "%s",
 			path_in(&services, "vcuda.sock"));
 	if (write(say, &report, sizeof(report)) == sizeof(report) && !report.code)
-		while (poll(&pollfd, 1, -1) < 0 && errno == EINTR)
-			;
+		services_attend(&services, life, children);
 	services_end(&services);
 	_exit(0);
 }

@@ -8,7 +8,7 @@ import signal
 import time
 
 from proxy import Proxy
-from stack import BUILD, MIB, Sidecar, alive, kill, now, stack, wait_for
+from stack import BUILD, MIB, App, Sidecar, alive, descendants, kill, now, stack, stat_of, wait_for
 from test_front import another_front
 
 OUTLAST = os.path.join(BUILD, "stack", "outlast")
@@ -231,3 +231,33 @@ def test_drained_and_told_to_stop():
         s.sidecar.stop()
         app.line("returned 6 at", 20)
         assert now() - began < 4, f"{now() - began:.1f} s"
+
+
+def sidecars(under):
+    return [pid for pid in descendants(under) if (stat_of(pid) or ("",))[0] == "vcuda-client"]
+
+
+def started_again(start):
+    """A sidecar that was started for the program, by whoever did that."""
+    with stack() as s:
+        app = start(s)
+        app.line("^started", 20)
+        for _ in range(2):
+            before = wait_for(lambda: [pid for pid in sidecars(os.getpid()) if pid != s.sidecar.pid], 5,
+                              "a sidecar of its own")
+            kill(before)
+            wait_for(lambda: set(sidecars(os.getpid())) - {s.sidecar.pid, *before}, 10, "another one")
+        wait_for(lambda: 'resumes_total{result="resumed"} 2' in s.agent.http("/metrics"), 10, "it went on")
+        done(app, "launches right")
+        for pid in set(sidecars(os.getpid())) - {s.sidecar.pid}:
+            kill(pid)
+
+
+def test_of_vcuda_run():
+    started_again(lambda s: App("run", "--agent", s.agent.address, "--", OUTLAST, "tally", "1",
+                                program=os.path.join(BUILD, "bin", "vcuda"), preload=False))
+
+
+def test_of_the_program_itself():
+    started_again(lambda s: App("tally", 1, program=OUTLAST, env={"REMOTE_GPU_ADDRESS": s.agent.address,
+                                                                  "XDG_RUNTIME_DIR": s.folder}))
