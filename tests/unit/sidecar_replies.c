@@ -241,6 +241,93 @@ static void test_upcalls_pause_and_go_on(void **state)
 	assert_int_equal(receive(b), -EPROTO);
 }
 
+/* A sidecar before this one counted 4 frames; CALL is to whom it was giving the fifth. */
+static void adopt(struct bench *b, uint64_t call)
+{
+	b->page.carry.counted = 4;
+	b->page.carry.giving = 5;
+	b->page.carry.giving_call = call;
+	assert_int_equal(replies_adopt(&b->replies, &b->page.carry), 0);
+}
+
+/* The program has made another call in the same slot since. */
+static void test_answer_that_came_before_is_only_counted(void **state)
+{
+	struct bench *b = *state;
+	unsigned char frame[256];
+	size_t n = make_reply(frame);
+
+	adopt(b, 7);
+	b->ring.calls[3] = 9;
+	deliver(b, frame, n);
+	assert_int_equal(receive(b), (ssize_t)n);
+	assert_int_equal(b->slots[3].answered, 0);
+	for (size_t i = 0; i < sizeof(b->memory); i++)
+		assert_int_equal(b->memory[i], 0);
+	assert_int_equal(b->page.carry.counted, 5);
+	deliver(b, frame, n);
+	assert_int_equal(receive(b), (ssize_t)n);
+	assert_answered(b);
+	assert_int_equal(b->page.carry.counted, 6);
+	assert_int_equal(b->page.carry.giving, 6);
+	assert_int_equal(b->page.carry.giving_call, 9);
+}
+
+/* The sidecar died before the program could see it. */
+static void test_answer_that_was_not_given_is_given(void **state)
+{
+	struct bench *b = *state;
+	unsigned char frame[256];
+	size_t n = make_reply(frame);
+
+	adopt(b, 7);
+	b->ring.calls[3] = 7;
+	deliver(b, frame, n);
+	assert_int_equal(receive(b), (ssize_t)n);
+	assert_answered(b);
+}
+
+static void test_answer_that_nobody_took_yet_is_only_counted(void **state)
+{
+	struct bench *b = *state;
+	unsigned char frame[256];
+	size_t n = make_reply(frame);
+
+	adopt(b, 7);
+	b->ring.waiting[0] = 0;
+	deliver(b, frame, n);
+	assert_int_equal(receive(b), (ssize_t)n);
+	assert_int_equal(b->slots[3].answered, 0);
+	assert_int_equal(b->page.carry.counted, 5);
+	deliver(b, frame, n);
+	assert_int_equal(receive(b), -EPROTO);
+}
+
+static void test_upcall_that_came_before_is_only_counted(void **state)
+{
+	struct frame_header header = {.length = sizeof(struct frame_upcall),
+		.body = sizeof(struct frame_upcall),
+		.kind = FRAME_UPCALL,
+		.seq = 9,
+		.magic = FRAME_MAGIC};
+	struct frame_upcall upcall = {.what = 1, .value = 44};
+	unsigned char frame[sizeof(header) + sizeof(upcall)];
+	struct bench *b = *state;
+
+	memcpy(frame, &header, sizeof(header));
+	memcpy(frame + sizeof(header), &upcall, sizeof(upcall));
+	b->page.upcall_tail = 1;
+	b->upcalls[0] = (struct channel_upcall){.what = 1, .frame = 5, .value = 44};
+	adopt(b, 0);
+	deliver(b, frame, sizeof(frame));
+	assert_int_equal(receive(b), sizeof(frame));
+	assert_int_equal(b->page.upcall_tail, 1);
+	deliver(b, frame, sizeof(frame));
+	assert_int_equal(receive(b), sizeof(frame));
+	assert_int_equal(b->page.upcall_tail, 2);
+	assert_int_equal(b->upcalls[1].frame, 6);
+}
+
 static void test_lost_ends_reading(void **state)
 {
 	struct bench *b = *state;
@@ -268,6 +355,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_words_and_progress, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_upcalls_pause_and_go_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_ends_reading, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_answer_that_came_before_is_only_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_answer_that_was_not_given_is_given, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_answer_that_nobody_took_yet_is_only_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_upcall_that_came_before_is_only_counted, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
