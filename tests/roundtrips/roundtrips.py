@@ -24,6 +24,8 @@ WANT = {  # round trips of one
     "step": 1, "capture": 2, "replay": 0, "replay_copies": 0, "replay_large": 0,
     "build": 1,
 }
+# Round trips of a library's call with a new shape; again it costs none (first.py; docs/SHIM.md has the table).
+FIRST = {"product": 1, "layer": 2, "transform": 2, "solution": 3, "eigenvalues": 2, "sparse_product": 2}
 FLAG_MOST = 3  # more where a look comes between what belongs together
 OFF = {  # what switching an optimisation off costs, so that the switches are known to switch
     ("no_post", "launch"): 1, ("no_cache", "ask"): 1, ("no_learn", "setting"): 1,
@@ -69,12 +71,13 @@ def main():
             print(f"{thing}\tround trips of one {thing.replace('_', ' ')}: {cost}")
         print(f"flag\tround trips of a flag there and back through mapped memory: {FLAG_MOST} at most")
         print("module\ta second start of a program sends no module")
+        print("first\tround trips of a library's first call with a shape, and of its second")
         print("part\ta program measures a part of itself")
         return 0
     build = os.path.abspath(options.build)
     for thing in options.things:
-        if thing not in WANT and thing not in ("flag", "module", "part"):
-            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, flag, module, part)")
+        if thing not in WANT and thing not in ("flag", "module", "part", "first"):
+            parser.error(f"no thing '{thing}' (there are: {', '.join(WANT)}, flag, module, part, first)")
     passed = failed = 0
 
     def result(name, right, text):
@@ -139,6 +142,18 @@ def main():
                 result("part", right, f"counted {calls}, {got['round_trips']} round trips")
             except (OSError, ValueError, KeyError) as error:
                 result("part", False, str(error))
+    if not options.things or "first" in options.things:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                path = os.path.join(folder, "first.json")
+                with contextlib.suppress(Failed):
+                    statistics(build, folder, [sys.executable, os.path.join(here, "first.py"), path])
+                got = json.load(open(path))
+                want = {thing: [cost, 0] for thing, cost in FIRST.items()}
+                result("first", got == want, ", ".join(f"{thing} {a}, then {b}" for thing, (a, b) in got.items()) +
+                       ("" if got == want else f"; not {want}"))
+            except (Failed, OSError, ValueError, KeyError) as error:
+                result("first", False, str(error))
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return failed > 0
 
