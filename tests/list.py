@@ -36,7 +36,7 @@ OTHERS = {
     "tools beside the tests": (
         "tests/cluster/build.sh", "tests/differential/calls.py", "tests/differential/compare.py", "tests/cluster/netpol.py", "tests/cluster/node.py",
         "tests/cluster/pack.sh", "tests/curand/reduce.py", "tests/deploy/schemas.py", "tests/deploy/tools.sh",
-        "tests/frameworks/record.py", "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/numba/document.py",
+        "tests/frameworks/examples.py", "tests/frameworks/record.py", "tests/fuzz/seeds.py", "tests/images/engine.sh", "tests/numba/document.py",
         "tests/numba/install.sh", "tests/numba/pack.sh", "tests/torch/install.sh",
         "tests/list.py", "softgpu/ptx/tests/load.c"),
 }

@@ -9,30 +9,36 @@ import argparse
 import time
 
 import cupy
+import numpy
 
 
-def build(device=None, small=False, show=False):
+def build(device=None, small=False, show=False, xp=cupy):
     count, steps = (1000, 3) if small else (100_000, 200)
-    line = cupy.arange(count, dtype=cupy.float32) / count
+    line = xp.arange(count, dtype=xp.float32) / count
     price, strike, years = 5 + 25 * line, 1 + 99 * line[::-1], 0.25 + 9.75 * line
 
     def normal(d):
         k = 1 / (1 + 0.2316419 * abs(d))
-        tail = cupy.exp(-0.5 * d * d) * k * (0.31938153 + k * (-0.356563782 + k * (1.781477937 + k * (
+        tail = xp.exp(-0.5 * d * d) * k * (0.31938153 + k * (-0.356563782 + k * (1.781477937 + k * (
             -1.821255978 + k * 1.330274429)))) * 0.39894228
-        return cupy.where(d > 0, 1 - tail, tail)
+        return xp.where(d > 0, 1 - tail, tail)
 
     def run():
-        total = cupy.zeros((), dtype=cupy.float64)
+        total = xp.zeros((), dtype=xp.float64)
         for one in range(steps):
             rate, spread = 0.02, 0.3 + 0.001 * one
-            d1 = (cupy.log(price / strike) + (rate + 0.5 * spread * spread) * years) / (spread * cupy.sqrt(years))
-            d2 = d1 - spread * cupy.sqrt(years)
-            call = price * normal(d1) - strike * cupy.exp(-rate * years) * normal(d2)
-            total += call.sum(dtype=cupy.float64)
+            d1 = (xp.log(price / strike) + (rate + 0.5 * spread * spread) * years) / (spread * xp.sqrt(years))
+            d2 = d1 - spread * xp.sqrt(years)
+            call = price * normal(d1) - strike * xp.exp(-rate * years) * normal(d2)
+            total += call.sum(dtype=xp.float64)
         return {"total": float(total)}
 
     return run
+
+
+def reference(small=False):
+    """The same by NumPy, on the CPU."""
+    return build(small=small, xp=numpy)()
 
 
 if __name__ == "__main__":

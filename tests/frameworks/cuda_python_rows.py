@@ -134,8 +134,8 @@ def core_events():
     device = c.Device()
     device.set_current()
     stream = device.create_stream()
-    start = stream.record(options=c.EventOptions(enable_timing=True))
-    end = stream.record(options=c.EventOptions(enable_timing=True))
+    timed = "timing_enabled" if hasattr(c.EventOptions(), "timing_enabled") else "enable_timing"  # since cuda.core 1
+    start, end = (stream.record(options=c.EventOptions(**{timed: True})) for _ in range(2))
     end.sync()
     return end - start >= 0
 

@@ -32,7 +32,9 @@ def record(build, framework, python):
             found["errors"][name] = digest
         elif what == "row":
             found["answered"].append(name)
-    if got.returncode or not found["version"]:
+    if got.returncode and found["version"]:  # a row ended the program: those behind it were not run
+        found["errors"]["the program"] = f"status {got.returncode}: {(got.stderr.strip().splitlines() or ['-'])[-1][:100]}"
+    elif got.returncode or not found["version"]:
         raise SystemExit(f"{framework}: status {got.returncode}: {got.stderr.strip()[-300:]}")
     return found
 
