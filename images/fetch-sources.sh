@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# fetch-sources.sh CACHE: the sources of libyaml, cJSON and OpenSSL as Debian has them, patches applied,
+# fetch-sources.sh CACHE: the sources of libyaml, cJSON, OpenSSL and others as Debian has them, patches applied,
 # into CACHE/sources.  The client's programs run in images of other people, so they bring these along,
 # built for the C library that they need; Debian's own archives are for Debian's.
 set -euo pipefail
 cache=${1:?usage: fetch-sources.sh CACHE}
-want="libyaml cjson openssl libmicrohttpd libzstd lz4"
+want="libyaml cjson openssl libmicrohttpd libzstd lz4 ncurses"
 
 mkdir -p "$cache"
 exec 9>"$cache/.sources.lock"

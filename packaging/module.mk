@@ -9,7 +9,7 @@ deb: all examples ## Debian packages vcuda, vcuda-client, gpu-agent, vcuda-libs:
 # with what they need linked in. Without cuFFT: FFTW's licence is the GPL, which the wheel is not under.
 OLD := $(BUILD)/old
 OLD_LIBRARIES := $(CACHE)/glibc-2.17
-OLD_COMMANDS := $(patsubst %,$(OLD)/bin/%,vcuda vcuda-client gpu-agent)
+OLD_COMMANDS := $(patsubst %,$(OLD)/bin/%,vcuda vcuda-top vcuda-client gpu-agent)
 OLD_SOFTGPU = $(patsubst $(BUILD)/%,$(OLD)/%,$(SOFTGPU_LIB) $(BLAS_LIB) $(DNN_LIB) $(RAND_LIB) $(SOLVER_LIB) \
 	$(SPARSE_LIB) $(SPARSELT_LIB))
 # What tells gcc's and clang's functions which processor it is comes with neither zig nor glibc.

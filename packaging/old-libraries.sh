@@ -53,6 +53,25 @@ archive zstd "-DZSTD_DISABLE_ASM=1 -DZSTD_LEGACY_SUPPORT=0" "$sources"/libzstd/l
 		make -j"$jobs" -C src/microhttpd libmicrohttpd.la >>log 2>&1
 	cp src/microhttpd/.libs/libmicrohttpd.a "$part/lib/"
 ) || { tail -20 "$part/build/microhttpd/log" >&2; exit 1; }
+# The usual terminals are built in, for machines without a database of them. configure reads its own VERSION.
+(
+	mkdir "$part/build/ncurses"
+	cd "$part/build/ncurses"
+	cp -r "$sources/ncurses" sources
+	sed -nE 's/^NCURSES_(MAJOR|MINOR|PATCH) *= *([0-9]+).*/\2/p' sources/dist.mk | tr '\n' ' ' |
+		awk '{printf "5:0:10\t%s.%s\t%s\n", $1, $2, $3}' >sources/VERSION
+	CC="$cc" AR="$zig ar" RANLIB="$zig ranlib" sources/configure --host=x86_64-linux-gnu --build=x86_64-linux-gnu \
+		--with-build-cc=cc --enable-widec --with-termlib=tinfo --without-shared --with-normal --without-debug \
+		--without-ada --without-cxx --without-cxx-binding --without-manpages --without-progs --without-tests \
+		--without-tack --without-gpm --disable-db-install --disable-home-terminfo \
+		--with-default-terminfo-dir=/usr/share/terminfo \
+		--with-terminfo-dirs=/etc/terminfo:/lib/terminfo:/usr/share/terminfo:/usr/lib/terminfo \
+		--with-fallbacks=xterm-256color,xterm,screen-256color,screen,tmux-256color,linux,vt100 >log 2>&1 &&
+		make -C include >>log 2>&1 && make -j"$jobs" -C ncurses >>log 2>&1
+	cp lib/libncursesw.a lib/libtinfo.a "$part/lib/"
+	cp include/{curses,unctrl,ncurses_dll}.h "$part/include/"
+	cp include/curses.h "$part/include/ncurses.h"
+) || { tail -20 "$part/build/ncurses/log" >&2; exit 1; }
 cp "$cache"/openssl-glibc-2.17/*.a "$part/lib/"
 cp -r "$cache/openssl-glibc-2.17/include/openssl" "$part/include/"
 mkdir "$part/include/cjson"
@@ -64,6 +83,7 @@ licence cjson "$sources/cjson/LICENSE"
 licence lz4 "$sources/lz4/lib/LICENSE"
 licence libzstd "$sources/libzstd/LICENSE"
 licence libmicrohttpd "$sources/libmicrohttpd/COPYING"
+licence ncurses "$sources/ncurses/COPYING"
 licence openssl "$sources/openssl/LICENSE.txt"
 
 # Its names have a prefix, so that it does not meet NumPy's or SciPy's in a process.

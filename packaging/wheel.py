@@ -22,7 +22,7 @@ import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TAGS = ("manylinux_2_17_x86_64", "manylinux2014_x86_64")
-COMMANDS = ("vcuda", "vcuda-client", "gpu-agent")
+COMMANDS = ("vcuda", "vcuda-top", "vcuda-client", "gpu-agent")
 ABOUT = """\
 vcuda runs an unmodified CUDA program on a GPU in another machine, without a GPU, a driver or CUDA's libraries here:
 

@@ -80,6 +80,15 @@ port=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["ports"]
 said=$(user "$bin/vcuda" run --agent "127.0.0.1:$port" --token-file token -- "$bin/python" train.py 2>&1)
 [ "$said" = "the line is 3.000 x + 0.500" ]
 verdict $? "vcuda run --agent: $said"
+control=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["ports"]["control"])' "$scratch/user/ready.json")
+said=$(user "$bin/vcuda" top --once --agent "127.0.0.1:$control" 2>&1)
+grep -q "sessions" <<<"$said"
+verdict $? "vcuda top --once: $said"
+# On a screen, for a terminal that no database of this world describes.
+said=$(user env TERM=xterm-256color TERMINFO=/nonexistent timeout 20 script -qec "$bin/vcuda top --agent 127.0.0.1:$control" /dev/null \
+	< <(sleep 3; printf q; sleep 2) 2>&1)
+grep -q $'\e\[?1049h.*sessions' <<<"$(tr -d '\r\n' <<<"$said")"
+verdict $? "vcuda top on a screen: $said"
 said=$(user "$bin/vcuda" run --agent "127.0.0.1:$port" -- "$bin/python" train.py 2>&1)
 [ $? -ne 0 ]
 verdict $? "vcuda run --agent without a token: $said"
