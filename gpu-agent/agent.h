@@ -116,7 +116,8 @@ struct agent_config {
 	uint32_t drain_ms;
 	uint32_t grace_ms; /* the longest that a session outlives its connections; 0: it does
 			      not */
-	uint32_t front_restarts;     /* how often the supervisor started the front again */
+	uint32_t front_restarts;     /* how often the supervisor started the front again: … */
+	uint32_t reloads;	     /* … because it was told to */
 	char ready_file[AGENT_PATH]; /* "" = none */
 	char health_socket[108];     /* a path as long as the kernel allows; "" = none */
 	bool asking;		     /* of a running agent: --healthy, which reads no token */
@@ -149,7 +150,8 @@ struct agent_config {
 #define AGENT_CONFIG_MAGIC 0x47464341u /* "ACFG" */
 
 /* The processes' main functions. They return the exit status. */
-int supervisor_main(struct agent_config *config);
+struct reload;
+int supervisor_main(struct agent_config *config, const struct reload *reload);
 int front_main(const struct agent_config *config);
 
 /* The worker (worker.c): opens config->driver_path, makes its contexts, says HANDOFF_READY or

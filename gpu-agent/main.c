@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "gpu-agent/agent.h"
 #include "gpu-agent/front/health.h"
+#include "gpu-agent/front/journal.h"
 #include "gpu-agent/probe/library.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/identity/key_set.h"
@@ -23,6 +24,7 @@
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/settings.h"
 #include "gpu-agent/supervisor/options.h"
+#include "gpu-agent/supervisor/reload.h"
 #include "gpu-agent/supervisor/token.h"
 
 static int fail(int status, const struct error *error)
@@ -80,10 +82,34 @@ static int check_keys(const struct agent_config *config, struct error *error)
 	return 0;
 }
 
+/* What a supervisor, its front and its workers, which may be of two releases after a reload,
+ * say to each other: sizes stand for layouts, and a change that leaves them is a new version.
+ */
+static uint64_t reload_layout(void)
+{
+	const uint64_t parts[] = {HANDOFF_VERSION, sizeof(struct handoff), JOURNAL_MAGIC,
+		sizeof(struct journal), sizeof(struct control), sizeof(struct agent_config),
+		sizeof(struct reload_state), sizeof(struct reload_entry), SESSION_VERSION};
+	uint64_t sum = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		sum = (sum ^ parts[i]) * 0x100000001b3u;
+	return sum;
+}
+
+/* As the supervisor would be with it. */
+static void set_log(struct agent_config *config)
+{
+	if (getenv("VCUDA_LOG"))
+		config->log_level = log_level;
+	config->log_format = log_format;
+	log_level = (enum log_level)config->log_level;
+}
+
 int main(int argc, char **argv)
 {
 	static struct agent_config config;
-	char binary[AGENT_PATH] = "";
+	static struct reload reload;
 	struct error error;
 	enum options_do todo;
 
@@ -93,18 +119,18 @@ int main(int argc, char **argv)
 	if (argc >= 2 && !strcmp(argv[1], "keep"))
 		return keeper_main(argc - 2, argv + 2);
 	log_open("gpu-agent");
+	if (reload_begin(&reload, &argc, argv, reload_layout(), &error))
+		return fail(2, &error);
 	todo = agent_options_parse(argc, argv, &config, &error);
 	if (todo == OPTIONS_DONE)
 		return 0;
 	if (todo == OPTIONS_USAGE || todo == OPTIONS_BAD)
 		return fail(todo == OPTIONS_USAGE ? 2 : 1, &error);
-	if (readlink("/proc/self/exe", binary, sizeof(binary) - 1) < 0)
-		strcpy(binary, "gpu-agent");
-	if (settings_complete(&config, binary, &error))
+	if (settings_complete(&config, reload.binary, &error))
 		return fail(1, &error);
 	if (todo != OPTIONS_ASK && check_keys(&config, &error))
 		return fail(1, &error);
-	if (todo == OPTIONS_CHECK && listening_check(&config, &error))
+	if ((todo == OPTIONS_CHECK || reload.check >= 0) && listening_check(&config, &error))
 		return fail(1, &error);
 	if (todo == OPTIONS_CHECK) {
 		printf("the configuration is good\n");
@@ -112,13 +138,17 @@ int main(int argc, char **argv)
 	}
 	if (todo == OPTIONS_ASK)
 		return health_ask(&config, &error) ? fail(1, &error) : 0;
+	if (reload.check >= 0) {
+		int answer;
+
+		set_log(&config);
+		answer = reload_ask(&reload, &config, &error);
+		return answer < 0 ? fail(1, &error) : answer;
+	}
 	/* A certificate or a signed token that must be there says enough. */
 	if (!config.insecure && !config.tls.require && !config.service_account.keys[0] &&
 		!config.tokens.count && token_make(&config.tokens, &error))
 		return fail(1, &error);
-	if (getenv("VCUDA_LOG"))
-		config.log_level = log_level;
-	config.log_format = log_format;
-	log_level = (enum log_level)config.log_level;
-	return supervisor_main(&config);
+	set_log(&config);
+	return supervisor_main(&config, &reload);
 }

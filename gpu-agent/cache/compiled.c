@@ -237,6 +237,16 @@ void compiled_close(const struct agent_config *config)
 		remove_in(AT_FDCWD, config->compiled, 0);
 }
 
+int compiled_lock(void)
+{
+	return lock_fd;
+}
+
+void compiled_take(int lock)
+{
+	lock_fd = lock;
+}
+
 static void kept_name(char name[32], const char *tenant)
 {
 	unsigned char digest[SHA256_DIGEST_LENGTH];

@@ -36,6 +36,10 @@
  * config->compiled. Where it cannot, there is no cache. */
 void compiled_open(struct agent_config *config);
 void compiled_close(const struct agent_config *config);
+/* The folder's lock, -1: none; and the other way round: config->compiled is that folder, of the
+ * process that this one was before it was exec'ed. */
+int compiled_lock(void);
+void compiled_take(int lock);
 
 /* The worker begins a session of that tenant. */
 void compiled_begin(const struct agent_config *config, pid_t worker, const char *tenant);

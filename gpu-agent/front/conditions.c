@@ -71,10 +71,10 @@ static void add_counted(cJSON *list, const struct front *front)
 	const struct counters *c = &front->counters;
 	uint64_t refused = c->refused[REFUSAL_TOKEN] + c->refused[REFUSAL_SECRET];
 
-	if (front->config->front_restarts)
+	if (front->config->front_restarts > front->config->reloads)
 		add(list, "VcudaFrontRestarts", warning,
 			"The front died %u times since the agent started.",
-			front->config->front_restarts);
+			front->config->front_restarts - front->config->reloads);
 	if (c->exits_signal > CONDITION_KILLED)
 		add(list, "VcudaWorkersKilled", warning, "%llu workers were ended by a signal.",
 			(unsigned long long)c->exits_signal);

@@ -499,7 +499,10 @@ char *metrics_text(struct front *front, bool openmetrics, const struct viewer *v
 	one(out, "vcuda_agent_start_time_seconds", "gauge", "When the front started.",
 		(uint64_t)front->started);
 	one(out, "vcuda_agent_front_restarts_total", "counter", "Fronts that died.",
-		front->config->front_restarts);
+		front->config->front_restarts - front->config->reloads);
+	one(out, "vcuda_agent_reloads_total", "counter",
+		"Times that the agent took another binary or configuration.",
+		front->config->reloads);
 	one(out, "vcuda_agent_sessions_renewed_total", "counter",
 		"Sessions whose client proved anew who it is, before that expired.",
 		front->counters.renewed);

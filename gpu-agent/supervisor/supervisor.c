@@ -23,11 +23,12 @@
 #include "gpu-agent/agent.h"
 #include "gpu-agent/cache/compiled.h"
 #include "gpu-agent/control.h"
-#include "gpu-agent/supervisor/kept.h"
+#include "gpu-agent/supervisor/handover.h"
 #include "gpu-agent/supervisor/listening.h"
 #include "gpu-agent/supervisor/spawn.h"
 #include "gpu-agent/supervisor/ready.h"
 #include "gpu-agent/supervisor/settings.h"
+#include "gpu-agent/supervisor/supervisor.h"
 #include "gpu-agent/supervisor/token.h"
 #include "gpu-agent/sandbox/sandbox.h"
 
@@ -47,37 +48,6 @@
 #define DRAIN_SLACK_MS (CONTROL_STOP_MS + 3000u)
 /* Processes that are on their way out still hold a place. */
 #define CHILDREN_SLACK 128
-
-struct child {
-	pid_t pid;
-	uint64_t kill_at; /* UINT64_MAX: not to be killed */
-	int handoff;	  /* a copy of the front's end of its pair, for the next front */
-	char tenant[sizeof(((struct agent_tenant *)0)->name)]; /* of its session; "" = none */
-};
-
-struct supervisor {
-	struct agent_config *config;
-	int http; /* the control port */
-	int signals;
-	int control; /* -1: no front */
-	int probe;   /* -1: none, or done */
-	pid_t probe_pid;
-	struct control libraries[CONTROL_LIBRARIES]; /* what it found, for each front anew */
-	size_t library_count;
-	pid_t front;
-	uint64_t front_started;
-	uint64_t front_delay;	/* before the next start */
-	unsigned front_young;	/* those that died young, one after the other */
-	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
-	struct child *children; /* workers; pid 0 = free */
-	size_t room;
-	struct kept_table kept;
-	struct stat tokens, http_tokens; /* the token files when they were read */
-	uint64_t tokens_at;		 /* when to look at them; UINT64_MAX: there is none */
-	bool draining;
-	uint64_t end_at; /* when draining: kill everything */
-	int status;	 /* exit status; -1: go on */
-};
 
 static struct child *find_child(struct supervisor *s, pid_t pid)
 {
@@ -326,6 +296,10 @@ static void front_ended(struct supervisor *s, int status)
 		s->status = s->draining ? 0 : 1;
 		return;
 	}
+	if (s->reloading) {
+		handover_leave(s);
+		s->front_delay = 0;
+	}
 	if (now - s->front_started > FRONT_YOUNG_NS) {
 		s->front_delay = 0;
 		s->front_young = 0;
@@ -348,6 +322,18 @@ static void front_ended(struct supervisor *s, int status)
 	}
 }
 
+/* The sessions run on in their workers, and the next front takes them over. */
+static void answered(struct supervisor *s, int status)
+{
+	if (!handover_answered(s, status))
+		return;
+	log_info("agent.reload", "text=\"another front takes the sessions over\"");
+	if (s->front)
+		kill(s->front, SIGKILL);
+	else
+		handover_leave(s);
+}
+
 static void reap(struct supervisor *s)
 {
 	struct child *child;
@@ -357,6 +343,10 @@ static void reap(struct supervisor *s)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == s->probe_pid) {
 			s->probe_pid = 0;
+			continue;
+		}
+		if (pid == s->asked) {
+			answered(s, status);
 			continue;
 		}
 		if (pid == s->front) {
@@ -442,14 +432,17 @@ static void look_at_tokens(struct supervisor *s, uint64_t now)
 	look_at_file(s, &s->config->http_tokens, &s->http_tokens, false);
 }
 
+/* A terminal that is gone takes an agent along that was only started there. */
 static void hang_up(struct supervisor *s)
 {
-	if (!s->config->tokens.file[0] && !s->config->http_tokens.file[0]) {
+	if (s->self->terminal && !s->config->tokens.file[0] &&
+		!s->config->http_tokens.file[0]) {
 		drain(s);
 		return;
 	}
 	look_at_file(s, &s->config->tokens, &s->tokens, true);
 	look_at_file(s, &s->config->http_tokens, &s->http_tokens, true);
+	handover_ask(s);
 }
 
 static void handle_signals(struct supervisor *s)
@@ -469,12 +462,15 @@ static void handle_signals(struct supervisor *s)
 /* Does what is due; the time of what comes next. */
 static uint64_t tick(struct supervisor *s)
 {
-	uint64_t now = wait_now(), next = s->start_at;
+	uint64_t now = wait_now(), next = s->start_at, asked;
 
 	if (s->start_at <= now && !s->draining) {
 		start_front(s);
 		next = s->start_at;
 	}
+	asked = handover_tick(s, now);
+	if (asked < next)
+		next = asked;
 	look_at_tokens(s, now);
 	if (s->tokens_at < next)
 		next = s->tokens_at;
@@ -560,32 +556,25 @@ static void end_all(struct supervisor *s)
 	listening_close(s->config, s->http);
 }
 
-int supervisor_main(struct agent_config *config)
+/* What this process is to listen on and has to look after. */
+static int begin(struct supervisor *s, struct error *error)
 {
-	struct supervisor s = {.config = config, .control = -1, .probe = -1, .status = -1};
-	struct error error;
+	struct agent_config *config = s->config;
 
-	s.kept.most = spawn_limit_files(SPAWN_FILES_MOST) / 2;
-	sandbox_device_files(config);
+	s->signals = open_signals(error);
+	if (s->signals < 0)
+		return s->signals;
+	if (s->self->taken >= 0)
+		return handover_enter(s, error);
 	compiled_open(config);
-	s.tokens_at = UINT64_MAX;
-	if (config->tokens.file[0] && !stat(config->tokens.file, &s.tokens))
-		s.tokens_at = 0;
-	if (config->http_tokens.file[0] && !stat(config->http_tokens.file, &s.http_tokens))
-		s.tokens_at = 0;
-	s.room = config->max_sessions + config->warm_workers + CHILDREN_SLACK;
-	cleanup_free struct child *children = calloc(s.room, sizeof(*children));
-	s.children = children;
-	if (!children) {
-		fprintf(stderr, "gpu-agent: no memory for the table of workers\n");
-		return 1;
-	}
-	s.signals = open_signals(&error);
-	if (s.signals < 0 || listening_open(config, &s.http, &error)) {
-		fprintf(stderr, "gpu-agent: %s\n", error.text);
-		return 1;
-	}
-	log_info("agent.start",
+	return listening_open(config, &s->http, error);
+}
+
+static void say_start(const struct supervisor *s)
+{
+	const struct agent_config *config = s->config;
+
+	log_info(s->self->taken < 0 ? "agent.start" : "agent.reloaded",
 		"version=%s address=\"%s\" send=%u recv=%u control=%u driver=\"%s\"",
 		AGENT_VERSION, config->address[0] ? config->address : "*",
 		config->bound[LISTEN_SEND], config->bound[LISTEN_RECV],
@@ -602,6 +591,33 @@ int supervisor_main(struct agent_config *config)
 	if (config->sandbox_off)
 		log_warn("sandbox.off", "text=\"a tenant's code in a worker reaches all that "
 					"the agent reaches\"");
+}
+
+int supervisor_main(struct agent_config *config, const struct reload *reload)
+{
+	struct supervisor s = {
+		.config = config, .control = -1, .probe = -1, .status = -1, .self = reload};
+	struct error error;
+
+	s.kept.most = spawn_limit_files(SPAWN_FILES_MOST) / 2;
+	sandbox_device_files(config);
+	s.tokens_at = UINT64_MAX;
+	if (config->tokens.file[0] && !stat(config->tokens.file, &s.tokens))
+		s.tokens_at = 0;
+	if (config->http_tokens.file[0] && !stat(config->http_tokens.file, &s.http_tokens))
+		s.tokens_at = 0;
+	s.room = config->max_sessions + config->warm_workers + CHILDREN_SLACK;
+	cleanup_free struct child *children = calloc(s.room, sizeof(*children));
+	s.children = children;
+	if (!children) {
+		fprintf(stderr, "gpu-agent: no memory for the table of workers\n");
+		return 1;
+	}
+	if (begin(&s, &error)) {
+		fprintf(stderr, "gpu-agent: %s\n", error.text);
+		return 1;
+	}
+	say_start(&s);
 	start_front(&s);
 	start_probe(&s);
 	run(&s);

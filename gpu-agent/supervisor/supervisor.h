@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the supervisor knows, for the files of this room.
+ */
+#ifndef VCUDA_GPU_AGENT_SUPERVISOR_SUPERVISOR_H
+#define VCUDA_GPU_AGENT_SUPERVISOR_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "gpu-agent/agent.h"
+#include "gpu-agent/control.h"
+#include "gpu-agent/supervisor/kept.h"
+#include "gpu-agent/supervisor/reload.h"
+
+struct child {
+	pid_t pid;
+	uint64_t kill_at; /* UINT64_MAX: not to be killed */
+	int handoff;	  /* a copy of the front's end of its pair, for the next front */
+	char tenant[sizeof(((struct agent_tenant *)0)->name)]; /* of its session; "" = none */
+};
+
+struct supervisor {
+	struct agent_config *config;
+	int http; /* the control port */
+	int signals;
+	int control; /* -1: no front */
+	int probe;   /* -1: none, or done */
+	pid_t probe_pid;
+	struct control libraries[CONTROL_LIBRARIES]; /* what it found, for each front anew */
+	size_t library_count;
+	pid_t front;
+	uint64_t front_started;
+	uint64_t front_delay;	/* before the next start */
+	unsigned front_young;	/* those that died young, one after the other */
+	uint64_t start_at;	/* when to start a front; UINT64_MAX: there is one */
+	struct child *children; /* workers; pid 0 = free */
+	size_t room;
+	struct kept_table kept;
+	struct stat tokens, http_tokens; /* the token files when they were read */
+	uint64_t tokens_at;		 /* when to look at them; UINT64_MAX: there is none */
+	bool draining;
+	uint64_t end_at; /* when draining: kill everything */
+	int status;	 /* exit status; -1: go on */
+	const struct reload *self;
+	pid_t asked;	      /* who says whether a reload can be; 0: nobody */
+	uint64_t asked_until; /* when it is killed */
+	bool reloading;	      /* as soon as the front is gone */
+};
+
+#endif
