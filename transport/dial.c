@@ -20,6 +20,7 @@
 /* A front is back within 100 ms, or later where it died several times in turn. */
 #define AGAIN_NS 100000000ull
 #define AGAIN_MOST 4
+#define END_NS 1500000000ull /* for END to arrive */
 
 static _Thread_local struct {
 	void (*told)(void *argument, const struct session_welcome *welcome);
@@ -212,6 +213,30 @@ static void drop_all(const struct dial *dial, int *fds, unsigned *count)
 		transport_drop(dial->transport, fds[--*count]);
 }
 
+/* A session was granted, and its client will not have it: without END the agent would keep it
+ * for the grace, for a client that was cut.  The road may be cut still. */
+static void give_up(struct dial *dial, struct session_hello *hello)
+{
+	const struct dial before = *dial;
+	uint64_t until = wait_now() + END_NS;
+	struct session_welcome welcome;
+	struct error error;
+	int fd = -1;
+
+	hello->role = SESSION_END;
+	dial->error = &error;
+	dial->deadline = until;
+	for (int ms = 50; fd < 0 && fd != -ECONNREFUSED && wait_now() < until; ms *= 2) {
+		fd = dial_join(dial, hello, &welcome);
+		if (fd < 0)
+			poll(NULL, 0, ms);
+	}
+	if (fd >= 0)
+		transport_drop(dial->transport, fd);
+	dial->error = before.error;
+	dial->deadline = before.deadline;
+}
+
 /* Waits before try number TRY. false: it would be too late. */
 static bool wait_again(const struct dial *dial, unsigned try)
 {
@@ -241,6 +266,8 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 		if (!hello.role)
 			hello.role = SESSION_COMMANDS;
 		ret = dial_all(dial, &hello, welcome, fds, &count);
+		if (ret && count && !wanted->role && welcome->features & SESSION_FEATURE_RESUME)
+			give_up(dial, &hello);
 	} while (ret && !wanted->role && front_died(ret, count, welcome) &&
 		 wait_again(dial, try++));
 	if (!ret && hello.role != SESSION_PROBE && hello.role != SESSION_END)

@@ -25,10 +25,11 @@ STRIPE, STRIPES = 4, 0x30       # a HELLO's role; the flags of a frame whose pay
 
 class Frames:
     """Follows the frames of one direction, so that a cut comes where it is wanted: `frame`, between two;
-    `inside`, in a header; `bulk`, in a large payload."""
+    `inside`, in a header; `bulk`, in a large payload; `welcome`, in place of the agent's last answer before
+    there are frames (LAST)."""
 
-    def __init__(self, greeting):
-        self.greeting, self.seen = greeting, bytearray()
+    def __init__(self, greeting, last=False):
+        self.greeting, self.last, self.seen = greeting, last, bytearray()
         self.header, self.left, self.plain = bytearray(), 0, False
 
     def cut_at(self, data, where, rng):
@@ -37,6 +38,8 @@ class Frames:
         while at < len(data):
             rest = len(data) - at
             if len(self.seen) < self.greeting:
+                if where == "welcome" and self.last:
+                    return at
                 step = min(rest, self.greeting - len(self.seen))
                 self.seen += data[at:at + step]
                 if len(self.seen) == self.greeting == HELLO.size:
@@ -67,8 +70,8 @@ class Frames:
 class Flow:
     """One direction of a link."""
 
-    def __init__(self, source, target, greeting):
-        self.source, self.target, self.frames = source, target, Frames(greeting)
+    def __init__(self, source, target, greeting, last=False):
+        self.source, self.target, self.frames = source, target, Frames(greeting, last)
         self.pieces, self.bytes, self.eof, self.ended = collections.deque(), 0, False, False
         self.next = 0  # when the next piece may be read: of a slow link
 
@@ -85,6 +88,7 @@ class Proxy:
         self.where = None  # the cut that is wanted: see cut_in
         self.orders, self.over, self.listeners = queue.SimpleQueue(), False, {}
         self.wake, self.waker = socket.socketpair()
+        self.last = agent.ports["send"]
         for port in (agent.ports["recv"], agent.ports["send"]):
             listener = socket.create_server(("127.0.0.2", port), backlog=256)
             self.listeners[listener.fileno()] = (listener, port)
@@ -160,7 +164,7 @@ class Proxy:
             for one in (near, far):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 one.setblocking(False)
-            self.links.add((Flow(near, far, HELLO.size), Flow(far, near, WELCOME.size)))
+            self.links.add((Flow(near, far, HELLO.size), Flow(far, near, WELCOME.size, port == self.last)))
 
     def may_read(self, flow, now):
         return not (flow.eof or self.hole or flow.bytes >= QUEUE or flow.next > now)

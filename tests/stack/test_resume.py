@@ -81,6 +81,16 @@ def test_cut_again_and_again():
         apps[0].right(20)
 
 
+def test_cut_before_the_session_is_known():
+    """The agent has begun it, the sidecar never hears so and begins another: the first one is over at once."""
+    with stack(between=Proxy) as s:
+        s.between.where = "welcome"
+        app = s.app("sum", 3, 64)
+        app.right(30)
+        assert s.between.cuts == 1, s.between.cuts
+        ended(s)
+
+
 def test_the_front_dies_between_cuts():
     with stack(between=Proxy) as s:
         app = s.app("bystander")
