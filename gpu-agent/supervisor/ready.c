@@ -8,6 +8,16 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/wait.h"
+
+#define AGAIN_NS 1000000000ull
+
+/* What could not be written: the disk was full just then. */
+static struct {
+	uint64_t at; /* 0: nothing */
+	bool ready;
+	char text[256];
+} again;
 
 void ready_write(const struct agent_config *config, bool ready, const char *text)
 {
@@ -37,10 +47,22 @@ void ready_write(const struct agent_config *config, bool ready, const char *text
 	good = file && fprintf(file, "%s\n", json) > 0;
 	if (file)
 		good = !fclose(file) && good;
-	if (!good || rename(part, config->ready_file))
+	good = good && !rename(part, config->ready_file);
+	if (!good && !again.at)
 		log_error("ready.file", "file=\"%s\" text=\"%s\"", config->ready_file,
 			strerror(errno));
+	again.at = good ? 0 : wait_now() + AGAIN_NS;
+	again.ready = ready;
+	if (text != again.text)
+		snprintf(again.text, sizeof(again.text), "%s", text);
 	cJSON_free(json);
+}
+
+uint64_t ready_tick(const struct agent_config *config, uint64_t now)
+{
+	if (again.at && again.at <= now)
+		ready_write(config, again.ready, again.text);
+	return again.at ? again.at : UINT64_MAX;
 }
 
 void ready_remove(const struct agent_config *config)

@@ -8,11 +8,15 @@
 #define VCUDA_GPU_AGENT_SUPERVISOR_READY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "gpu-agent/agent.h"
 
-/* Both do nothing where no ready file is configured. A failure is logged. */
+/* All do nothing where no ready file is configured. A failure is logged, and ready_tick tries
+ * again each second; it returns when it is to be called, or UINT64_MAX. The supervisor's thread
+ * only. */
 void ready_write(const struct agent_config *config, bool ready, const char *text);
+uint64_t ready_tick(const struct agent_config *config, uint64_t now);
 void ready_remove(const struct agent_config *config);
 
 #endif

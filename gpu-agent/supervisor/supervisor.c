@@ -463,6 +463,7 @@ static void handle_signals(struct supervisor *s)
 static uint64_t tick(struct supervisor *s)
 {
 	uint64_t now = wait_now(), next = s->start_at, asked;
+	uint64_t ready = ready_tick(s->config, now);
 
 	if (s->start_at <= now && !s->draining) {
 		start_front(s);
@@ -474,6 +475,8 @@ static uint64_t tick(struct supervisor *s)
 	look_at_tokens(s, now);
 	if (s->tokens_at < next)
 		next = s->tokens_at;
+	if (ready < next)
+		next = ready;
 	if (s->draining && s->end_at <= now)
 		s->status = 0;
 	if (s->draining && s->end_at < next)
