@@ -5,16 +5,19 @@
     tests/faults/loops.py leaks 10000     programs come and go, 30 % by kill -9: descriptors, memory, processes
     tests/faults/loops.py storm 256       that many programs attach at once
     tests/faults/loops.py cuts 200        that many cuts under programs in every state
+    tests/faults/loops.py fronts 50       the agent's front killed that often under 50 programs (--programs)
     tests/faults/loops.py once 1000000    that many steps under faults of every kind, each executed once
     tests/faults/loops.py soak 30         minutes of random programs and random faults (--programs)
     tests/faults/loops.py short           a little of each
 """
 import argparse
+import json
 import os
 import random
 import signal
 import sys
 import time
+import urllib.request
 
 from injectors import FAULTS
 from matrix import STATES
@@ -131,6 +134,35 @@ def cuts(count, rng):
               f"result right to the bit")
 
 
+def fronts(count, rng, programs=50):
+    """The front is killed that often under PROGRAMS; how long a page takes that is asked for at that moment."""
+    with folder() as path:
+        rig, slowest = Rig(path, between=False), []
+        apps = [rig.app("pace") for _ in range(programs)]
+        for app in apps:
+            app.line("^in pace", 120)
+        for _ in range(count):
+            kill(rig.agent.front())
+            time.sleep(rng.uniform(0.02, 0.3))
+            began = time.monotonic()
+            url = f"http://127.0.0.1:{rig.agent.ports['control']}/v1/sessions"
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                found = len(json.load(answer)["sessions"])
+            slowest.append(time.monotonic() - began)
+            assert found == programs + 1, f"{found} sessions, not {programs + 1}"
+        for app in apps:
+            app.close_stdin()
+        steps = 0
+        for app in apps:
+            got = outcome(app, 120)
+            assert got == "right", f"{got}: {app.text()[-300:]}"
+            steps += rig.once(app, "pace")
+        rig.at_rest(60)
+        rig.close()
+        print(f"fronts: {count} fronts killed under {programs} programs, {steps} steps, each executed once; a page "
+              f"asked for at that moment took {max(slowest):.1f} s at most")
+
+
 def once(count, rng):
     """Steps in `launch`, and a rest of them where each is waited for, so that faults meet both."""
     with folder() as path:
@@ -219,10 +251,10 @@ def soak(minutes, rng, programs):
 
 def main():
     parser = argparse.ArgumentParser(description="the same again and again")
-    parser.add_argument("what", choices=["leaks", "storm", "cuts", "once", "soak", "short"])
+    parser.add_argument("what", choices=["leaks", "storm", "cuts", "fronts", "once", "soak", "short"])
     parser.add_argument("count", type=float, nargs="?", default=0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--programs", type=int, default=8)
+    parser.add_argument("--programs", type=int, default=0)
     args = parser.parse_args()
     become_subreaper()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -233,7 +265,9 @@ def main():
     for what, count in todo:
         try:
             if what == "soak":
-                soak(args.count, random.Random(args.seed), args.programs)
+                soak(args.count, random.Random(args.seed), args.programs or 8)
+            elif what == "fronts":
+                fronts(count, random.Random(args.seed), args.programs or 50)
             else:
                 loops[what](count, random.Random(args.seed))
         except AssertionError as error:

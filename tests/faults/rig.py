@@ -77,7 +77,8 @@ class Rig:
         self.sidecar = Sidecar(path, address, socket=where, command=command, env=self.victim_env)
 
     def app(self, *words, stdin_ends=False):
-        app = App(*words, socket=self.sidecar.socket, program=PROGRAM)
+        # Silence is not what is tested, and the machine may be busy.
+        app = App(*words, socket=self.sidecar.socket, program=PROGRAM, env={"VCUDA_SIDECAR_TIMEOUT": "20"})
         if stdin_ends:
             app.close_stdin()
         return app
