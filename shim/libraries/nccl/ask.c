@@ -5,6 +5,7 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/libraries/nccl/nccl.h"
@@ -14,19 +15,26 @@
 
 /* --- errors ------------------------------------------------------------------------------- */
 
-/* The thread's own last one; else the agent knows. */
-static __thread struct {
-	char text[NCCL_TEXT];
-	bool here;
-} last;
+/* The thread's own last one; else the agent knows. A thread has the memory once it had an
+ * error: a front that is opened late has little of its own for each. */
+static __thread char *last;
+static __thread bool last_here;
+
+static bool last_room(void)
+{
+	if (!last)
+		last = calloc(1, NCCL_TEXT);
+	return last != NULL;
+}
 
 ncclResult_t nccl_fault(ncclResult_t status, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(last.text, sizeof(last.text), format, args);
-	last.here = true;
+	if (last_room())
+		vsnprintf(last, NCCL_TEXT, format, args);
+	last_here = true;
 	va_end(args);
 	return status;
 }
@@ -34,7 +42,7 @@ ncclResult_t nccl_fault(ncclResult_t status, const char *format, ...)
 ncclResult_t nccl_answered(ncclResult_t status)
 {
 	if (status && status != ncclInProgress)
-		last.here = false;
+		last_here = false;
 	return status;
 }
 
@@ -45,14 +53,16 @@ STUB_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 
 	COUNT(ncclGetLastError);
 	(void)comm; /* natively not looked at either */
-	if (last.here)
-		return last.text;
+	if (!last_room())
+		return "no memory for the text";
+	if (last_here)
+		return last;
 	if (front_ask(OP_ncclGetLastError, &body, sizeof(body), &reply, sizeof(reply)))
-		snprintf(last.text, sizeof(last.text), "the agent does not answer");
+		snprintf(last, NCCL_TEXT, "the agent does not answer");
 	else
-		memcpy(last.text, reply.text, sizeof(last.text));
-	last.text[sizeof(last.text) - 1] = 0;
-	return last.text;
+		memcpy(last, reply.text, NCCL_TEXT);
+	last[NCCL_TEXT - 1] = 0;
+	return last;
 }
 
 STUB_EXPORT const char *ncclGetErrorString(ncclResult_t result)
