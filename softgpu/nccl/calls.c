@@ -17,7 +17,7 @@
 
 struct issued {
 	struct ncclComm *comm;
-	struct nccl_operation operation;
+	struct softnccl_operation operation;
 };
 
 static _Thread_local struct {
@@ -25,7 +25,7 @@ static _Thread_local struct {
 	ncclResult_t status;
 	struct issued *issued;
 	int count;
-	struct nccl_making *makings;
+	struct softnccl_making *makings;
 	int making_count;
 } group;
 
@@ -47,8 +47,8 @@ FUNCTION(ncclGroupStart, void)
 /* Those of one communicator after the other, in the order of their first. */
 static ncclResult_t issue(struct issued *issued, int count)
 {
-	struct nccl_operation *one = malloc((size_t)count * sizeof(*one));
-	ncclResult_t status = one ? ncclSuccess : nccl_fail(ncclSystemError, "no memory");
+	struct softnccl_operation *one = malloc((size_t)count * sizeof(*one));
+	ncclResult_t status = one ? ncclSuccess : softnccl_fail(ncclSystemError, "no memory");
 
 	for (int i = 0; i < count && !status; i++) {
 		struct ncclComm *comm = issued[i].comm;
@@ -61,7 +61,7 @@ static ncclResult_t issue(struct issued *issued, int count)
 				one[n++] = issued[k].operation;
 				issued[k].comm = NULL;
 			}
-		status = nccl_submit(comm, one, n);
+		status = softnccl_submit(comm, one, n);
 	}
 	free(one);
 	return status;
@@ -72,12 +72,12 @@ FUNCTION(ncclGroupEnd, void)
 	ncclResult_t status;
 
 	if (!group.depth)
-		return nccl_fail(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+		return softnccl_fail(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
 	if (--group.depth)
 		return ncclSuccess;
 	status = group.status;
 	if (!status && group.making_count)
-		status = nccl_make(group.makings, group.making_count);
+		status = softnccl_make(group.makings, group.making_count);
 	if (!status && group.count)
 		status = issue(group.issued, group.count);
 	for (int i = 0; i < group.making_count; i++)
@@ -90,25 +90,25 @@ FUNCTION(ncclGroupEnd, void)
 
 /* --- making communicators ----------------------------------------------------------------- */
 
-static ncclResult_t make(struct nccl_making *m)
+static ncclResult_t make(struct softnccl_making *m)
 {
-	struct nccl_making *more;
+	struct softnccl_making *more;
 	ncclResult_t status;
 
 	if (!m->to || cuCtxGetCurrent(&m->context) || (!m->parent && !m->context))
-		return group_keep(nccl_fail(
+		return group_keep(softnccl_fail(
 			ncclInvalidArgument, "no communicator, or no current context"));
 	if (m->parent)
 		m->context = m->parent->context;
 	*m->to = NULL;
 	if (!group.depth) {
-		status = nccl_make(m, 1);
+		status = softnccl_make(m, 1);
 		free(m->excluded);
 		return status;
 	}
 	more = realloc(group.makings, (size_t)(group.making_count + 1) * sizeof(*more));
 	if (!more)
-		return group_keep(nccl_fail(ncclSystemError, "no memory"));
+		return group_keep(softnccl_fail(ncclSystemError, "no memory"));
 	group.makings = more;
 	more[group.making_count++] = *m;
 	return ncclSuccess;
@@ -118,14 +118,14 @@ static ncclResult_t config_check(const ncclConfig_t *config)
 {
 	return !config || config->magic == NCCL_MAGIC
 		       ? ncclSuccess
-		       : group_keep(nccl_fail(ncclInvalidArgument,
+		       : group_keep(softnccl_fail(ncclInvalidArgument,
 				 "the configuration is none of NCCL_CONFIG_INITIALIZER's"));
 }
 
 FUNCTION(ncclCommInitRankConfig, ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
 	ncclConfig_t *config)
 {
-	struct nccl_making m = {.to = comm, .id = id, .rank = rank, .ranks = ranks};
+	struct softnccl_making m = {.to = comm, .id = id, .rank = rank, .ranks = ranks};
 	ncclResult_t status = config_check(config);
 
 	return status ? status : make(&m);
@@ -141,18 +141,18 @@ FUNCTION(ncclCommInitRankScalable, ncclComm_t *comm, int ranks, int rank, int co
 	ncclUniqueId *ids, ncclConfig_t *config)
 {
 	if (!ids || count < 1)
-		return group_keep(nccl_fail(ncclInvalidArgument, "no id"));
+		return group_keep(softnccl_fail(ncclInvalidArgument, "no id"));
 	return ncclCommInitRankConfig(comm, ranks, ids[0], rank, config);
 }
 
 FUNCTION(ncclCommSplit, ncclComm_t comm, int color, int key, ncclComm_t *to,
 	ncclConfig_t *config)
 {
-	struct nccl_making m = {.to = to, .parent = comm, .color = color, .key = key};
+	struct softnccl_making m = {.to = to, .parent = comm, .color = color, .key = key};
 	ncclResult_t status = config_check(config);
 
-	if (!status && (!nccl_is_comm(comm) || color < -1))
-		status = group_keep(nccl_fail(
+	if (!status && (!softnccl_is_comm(comm) || color < -1))
+		status = group_keep(softnccl_fail(
 			ncclInvalidArgument, "no communicator, or no color %d", color));
 	return status ? status : make(&m);
 }
@@ -160,11 +160,11 @@ FUNCTION(ncclCommSplit, ncclComm_t comm, int color, int key, ncclComm_t *to,
 FUNCTION(ncclCommShrink, ncclComm_t comm, int *excluded, int count, ncclComm_t *to,
 	ncclConfig_t *config, int flags)
 {
-	struct nccl_making m = {.to = to, .parent = comm, .shrinks = true};
+	struct softnccl_making m = {.to = to, .parent = comm, .shrinks = true};
 	ncclResult_t status = config_check(config);
 
-	if (!status && (!nccl_is_comm(comm) || !excluded || count < 1 || flags & ~1))
-		status = group_keep(nccl_fail(ncclInvalidArgument,
+	if (!status && (!softnccl_is_comm(comm) || !excluded || count < 1 || flags & ~1))
+		status = group_keep(softnccl_fail(ncclInvalidArgument,
 			"no communicator, nobody to leave out, or no flags %#x",
 			(unsigned)flags));
 	if (status)
@@ -173,7 +173,7 @@ FUNCTION(ncclCommShrink, ncclComm_t comm, int *excluded, int count, ncclComm_t *
 	m.excluded_count = count;
 	m.excluded = malloc((size_t)count * sizeof(*excluded));
 	if (!m.excluded)
-		return group_keep(nccl_fail(ncclSystemError, "no memory"));
+		return group_keep(softnccl_fail(ncclSystemError, "no memory"));
 	memcpy(m.excluded, excluded, (size_t)count * sizeof(*excluded));
 	return make(&m);
 }
@@ -183,39 +183,39 @@ FUNCTION(ncclCommShrink, ncclComm_t comm, int *excluded, int count, ncclComm_t *
 FUNCTION(ncclGetVersion, int *version)
 {
 	if (!version)
-		return nccl_fail(ncclInvalidArgument, "no place for a version");
+		return softnccl_fail(ncclInvalidArgument, "no place for a version");
 	*version = VERSION;
 	return ncclSuccess;
 }
 
 FUNCTION(ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *error)
 {
-	if (!nccl_is_comm(comm) || !error)
-		return nccl_fail(ncclInvalidArgument, "no communicator");
+	if (!softnccl_is_comm(comm) || !error)
+		return softnccl_fail(ncclInvalidArgument, "no communicator");
 	*error = (ncclResult_t)comm->error;
 	return ncclSuccess;
 }
 
 FUNCTION(ncclCommCount, ncclComm_t comm, int *count)
 {
-	if (!nccl_is_comm(comm) || !count)
-		return nccl_fail(ncclInvalidArgument, "no communicator");
+	if (!softnccl_is_comm(comm) || !count)
+		return softnccl_fail(ncclInvalidArgument, "no communicator");
 	*count = comm->ranks;
 	return ncclSuccess;
 }
 
 FUNCTION(ncclCommUserRank, ncclComm_t comm, int *rank)
 {
-	if (!nccl_is_comm(comm) || !rank)
-		return nccl_fail(ncclInvalidArgument, "no communicator");
+	if (!softnccl_is_comm(comm) || !rank)
+		return softnccl_fail(ncclInvalidArgument, "no communicator");
 	*rank = comm->rank;
 	return ncclSuccess;
 }
 
 FUNCTION(ncclCommCuDevice, ncclComm_t comm, int *device)
 {
-	if (!nccl_is_comm(comm) || !device)
-		return nccl_fail(ncclInvalidArgument, "no communicator");
+	if (!softnccl_is_comm(comm) || !device)
+		return softnccl_fail(ncclInvalidArgument, "no communicator");
 	*device = comm->table[comm->rank].ordinal;
 	return ncclSuccess;
 }
@@ -223,16 +223,16 @@ FUNCTION(ncclCommCuDevice, ncclComm_t comm, int *device)
 /* Memory needs no registration here: the handle says that it was asked for. */
 FUNCTION(ncclCommRegister, ncclComm_t comm, void *memory, size_t bytes, void **handle)
 {
-	if (!nccl_is_comm(comm) || !memory || !bytes || !handle)
-		return nccl_fail(ncclInvalidArgument, "no communicator, or no memory");
+	if (!softnccl_is_comm(comm) || !memory || !bytes || !handle)
+		return softnccl_fail(ncclInvalidArgument, "no communicator, or no memory");
 	*handle = malloc(1);
 	return *handle ? ncclSuccess : ncclSystemError;
 }
 
 FUNCTION(ncclCommDeregister, ncclComm_t comm, void *handle)
 {
-	if (!nccl_is_comm(comm) || !handle)
-		return nccl_fail(ncclInvalidArgument, "no communicator, or no handle");
+	if (!softnccl_is_comm(comm) || !handle)
+		return softnccl_fail(ncclInvalidArgument, "no communicator, or no handle");
 	free(handle);
 	return ncclSuccess;
 }
@@ -244,17 +244,18 @@ FUNCTION(ncclRedOpCreatePreMulSum, int *op, void *scalar, int type, int residenc
 {
 	int at = 0;
 
-	if (!nccl_is_comm(comm) || !op || !scalar || !nccl_size(type) || residence < 0 ||
-		residence > 1)
-		return nccl_fail(ncclInvalidArgument, "no communicator, operation or scalar");
+	if (!softnccl_is_comm(comm) || !op || !scalar || !softnccl_size(type) ||
+		residence < 0 || residence > 1)
+		return softnccl_fail(
+			ncclInvalidArgument, "no communicator, operation or scalar");
 	while (at < NCCL_REDUCTIONS && comm->reductions[at].used)
 		at++;
 	if (at == NCCL_REDUCTIONS)
-		return nccl_fail(ncclInvalidUsage, "too many operations");
-	comm->reductions[at] =
-		(struct nccl_reduction){.used = true, .on_device = !residence, .type = type};
+		return softnccl_fail(ncclInvalidUsage, "too many operations");
+	comm->reductions[at] = (struct softnccl_reduction){
+		.used = true, .on_device = !residence, .type = type};
 	if (residence)
-		memcpy(&comm->reductions[at].scalar, scalar, nccl_size(type));
+		memcpy(&comm->reductions[at].scalar, scalar, softnccl_size(type));
 	else
 		comm->reductions[at].scalar = (uint64_t)(uintptr_t)scalar;
 	*op = NCCL_OPS + at;
@@ -265,43 +266,43 @@ FUNCTION(ncclRedOpDestroy, int op, ncclComm_t comm)
 {
 	int at = op - NCCL_OPS;
 
-	if (!nccl_is_comm(comm) || at < 0 || at >= NCCL_REDUCTIONS ||
+	if (!softnccl_is_comm(comm) || at < 0 || at >= NCCL_REDUCTIONS ||
 		!comm->reductions[at].used)
-		return nccl_fail(ncclInvalidArgument, "there is no operation %d", op);
+		return softnccl_fail(ncclInvalidArgument, "there is no operation %d", op);
 	comm->reductions[at].used = false;
 	return ncclSuccess;
 }
 
 /* --- operations --------------------------------------------------------------------------- */
 
-static bool reduces(enum nccl_what what)
+static bool reduces(enum softnccl_what what)
 {
 	return what == NCCL_ALL_REDUCE || what == NCCL_REDUCE || what == NCCL_REDUCE_SCATTER;
 }
 
-static ncclResult_t check(struct ncclComm *comm, struct nccl_operation *o)
+static ncclResult_t check(struct ncclComm *comm, struct softnccl_operation *o)
 {
 	int at = o->op - NCCL_OPS;
 
-	if (!nccl_is_comm(comm))
-		return nccl_fail(ncclInvalidArgument, "it is no communicator");
-	if (!nccl_size(o->type))
-		return nccl_fail(ncclInvalidArgument, "there is no type %d", o->type);
+	if (!softnccl_is_comm(comm))
+		return softnccl_fail(ncclInvalidArgument, "it is no communicator");
+	if (!softnccl_size(o->type))
+		return softnccl_fail(ncclInvalidArgument, "there is no type %d", o->type);
 	if (o->peer < 0 || o->peer >= comm->ranks)
-		return nccl_fail(
+		return softnccl_fail(
 			ncclInvalidArgument, "there is no rank %d of %d", o->peer, comm->ranks);
 	if (!reduces(o->what) || (o->op >= 0 && o->op < NCCL_OPS))
 		return ncclSuccess;
 	if (at < 0 || at >= NCCL_REDUCTIONS || !comm->reductions[at].used)
-		return nccl_fail(ncclInvalidArgument, "there is no operation %d", o->op);
+		return softnccl_fail(ncclInvalidArgument, "there is no operation %d", o->op);
 	if (comm->reductions[at].type != o->type)
-		return nccl_fail(ncclInvalidArgument, "operation %d is for type %d, not %d",
+		return softnccl_fail(ncclInvalidArgument, "operation %d is for type %d, not %d",
 			o->op, comm->reductions[at].type, o->type);
 	o->own = comm->reductions[at];
 	return ncclSuccess;
 }
 
-static ncclResult_t operate(struct ncclComm *comm, struct nccl_operation o)
+static ncclResult_t operate(struct ncclComm *comm, struct softnccl_operation o)
 {
 	ncclResult_t status = check(comm, &o);
 	struct issued *more;
@@ -309,10 +310,10 @@ static ncclResult_t operate(struct ncclComm *comm, struct nccl_operation o)
 	if (status)
 		return group_keep(status);
 	if (!group.depth)
-		return nccl_submit(comm, &o, 1);
+		return softnccl_submit(comm, &o, 1);
 	more = realloc(group.issued, (size_t)(group.count + 1) * sizeof(*more));
 	if (!more)
-		return group_keep(nccl_fail(ncclSystemError, "no memory"));
+		return group_keep(softnccl_fail(ncclSystemError, "no memory"));
 	group.issued = more;
 	more[group.count++] = (struct issued){.comm = comm, .operation = o};
 	return ncclSuccess;
@@ -321,15 +322,15 @@ static ncclResult_t operate(struct ncclComm *comm, struct nccl_operation o)
 FUNCTION(ncclAllReduce, const void *send, void *receive, size_t count, int type, int op,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_ALL_REDUCE, send, receive, count,
+	return operate(comm, (struct softnccl_operation){NCCL_ALL_REDUCE, send, receive, count,
 				     type, op, 0, stream, {0}});
 }
 
 FUNCTION(ncclBroadcast, const void *send, void *receive, size_t count, int type, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_BROADCAST, send, receive, count, type,
-				     0, root, stream, {0}});
+	return operate(comm, (struct softnccl_operation){NCCL_BROADCAST, send, receive, count,
+				     type, 0, root, stream, {0}});
 }
 
 FUNCTION(ncclBcast, void *buffer, size_t count, int type, int root, ncclComm_t comm,
@@ -341,55 +342,55 @@ FUNCTION(ncclBcast, void *buffer, size_t count, int type, int root, ncclComm_t c
 FUNCTION(ncclReduce, const void *send, void *receive, size_t count, int type, int op, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_REDUCE, send, receive, count, type,
-				     op, root, stream, {0}});
+	return operate(comm, (struct softnccl_operation){NCCL_REDUCE, send, receive, count,
+				     type, op, root, stream, {0}});
 }
 
 FUNCTION(ncclAllGather, const void *send, void *receive, size_t count, int type,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_ALL_GATHER, send, receive, count,
+	return operate(comm, (struct softnccl_operation){NCCL_ALL_GATHER, send, receive, count,
 				     type, 0, 0, stream, {0}});
 }
 
 FUNCTION(ncclReduceScatter, const void *send, void *receive, size_t count, int type, int op,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_REDUCE_SCATTER, send, receive, count,
-				     type, op, 0, stream, {0}});
+	return operate(comm, (struct softnccl_operation){NCCL_REDUCE_SCATTER, send, receive,
+				     count, type, op, 0, stream, {0}});
 }
 
 FUNCTION(ncclAlltoAll, const void *send, void *receive, size_t count, int type, ncclComm_t comm,
 	CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_ALL_TO_ALL, send, receive, count,
+	return operate(comm, (struct softnccl_operation){NCCL_ALL_TO_ALL, send, receive, count,
 				     type, 0, 0, stream, {0}});
 }
 
 FUNCTION(ncclGather, const void *send, void *receive, size_t count, int type, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_GATHER, send, receive, count, type, 0,
-				     root, stream, {0}});
+	return operate(comm, (struct softnccl_operation){NCCL_GATHER, send, receive, count,
+				     type, 0, root, stream, {0}});
 }
 
 FUNCTION(ncclScatter, const void *send, void *receive, size_t count, int type, int root,
 	ncclComm_t comm, CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_SCATTER, send, receive, count, type,
-				     0, root, stream, {0}});
+	return operate(comm, (struct softnccl_operation){NCCL_SCATTER, send, receive, count,
+				     type, 0, root, stream, {0}});
 }
 
 FUNCTION(ncclSend, const void *send, size_t count, int type, int peer, ncclComm_t comm,
 	CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){
+	return operate(comm, (struct softnccl_operation){
 				     NCCL_SEND, send, NULL, count, type, 0, peer, stream, {0}});
 }
 
 FUNCTION(ncclRecv, void *receive, size_t count, int type, int peer, ncclComm_t comm,
 	CUstream stream)
 {
-	return operate(comm, (struct nccl_operation){NCCL_RECEIVE, NULL, receive, count, type,
-				     0, peer, stream, {0}});
+	return operate(comm, (struct softnccl_operation){NCCL_RECEIVE, NULL, receive, count,
+				     type, 0, peer, stream, {0}});
 }

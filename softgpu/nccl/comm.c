@@ -20,7 +20,7 @@
 static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
 static char last[256];
 
-ncclResult_t nccl_fail(ncclResult_t status, const char *format, ...)
+ncclResult_t softnccl_fail(ncclResult_t status, const char *format, ...)
 {
 	va_list args;
 
@@ -44,12 +44,12 @@ NCCL_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 	return text;
 }
 
-bool nccl_is_comm(const struct ncclComm *comm)
+bool softnccl_is_comm(const struct ncclComm *comm)
 {
 	return comm && comm->mark == COMM_MARK;
 }
 
-struct ncclComm *nccl_comm_new(int rank, int ranks)
+struct ncclComm *softnccl_comm_new(int rank, int ranks)
 {
 	struct ncclComm *c = calloc(1, sizeof(*c));
 	pthread_condattr_t monotonic;
@@ -80,11 +80,11 @@ struct ncclComm *nccl_comm_new(int rank, int ranks)
 		c->mark = COMM_MARK;
 		return c;
 	}
-	nccl_comm_put(c);
+	softnccl_comm_put(c);
 	return NULL;
 }
 
-void nccl_comm_put(struct ncclComm *c)
+void softnccl_comm_put(struct ncclComm *c)
 {
 	if (atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
@@ -104,7 +104,7 @@ void nccl_comm_put(struct ncclComm *c)
 	free(c);
 }
 
-bool nccl_comm_wait(struct ncclComm *comm, uint64_t until)
+bool softnccl_comm_wait(struct ncclComm *comm, uint64_t until)
 {
 	struct timespec at = {
 		.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
@@ -112,7 +112,7 @@ bool nccl_comm_wait(struct ncclComm *comm, uint64_t until)
 	return pthread_cond_timedwait(&comm->more, &comm->lock, &at) != ETIMEDOUT;
 }
 
-void nccl_comm_fail(struct ncclComm *comm, ncclResult_t status)
+void softnccl_comm_fail(struct ncclComm *comm, ncclResult_t status)
 {
 	int none = ncclSuccess;
 
@@ -128,12 +128,12 @@ static bool comm_start(struct ncclComm *comm)
 	atomic_fetch_add(&comm->refs, 1);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	failed = pthread_create(&comm->thread, NULL, nccl_thread, comm);
+	failed = pthread_create(&comm->thread, NULL, softnccl_thread, comm);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!failed)
 		return true;
 	comm->gone = true;
-	nccl_comm_put(comm);
+	softnccl_comm_put(comm);
 	return false;
 }
 
@@ -142,47 +142,48 @@ static bool comm_start(struct ncclComm *comm)
 /* Its ranks are in its table; they connect, and it begins. */
 static ncclResult_t comm_begin(struct ncclComm *comm, int listener, ncclComm_t *to)
 {
-	ncclResult_t status = nccl_mesh(comm, listener);
+	ncclResult_t status = softnccl_mesh(comm, listener);
 
 	close(listener);
 	if (!status && !comm_start(comm))
-		status = nccl_fail(ncclSystemError, "no thread");
+		status = softnccl_fail(ncclSystemError, "no thread");
 	if (status)
-		nccl_comm_put(comm);
+		softnccl_comm_put(comm);
 	else
 		*to = comm;
 	return status;
 }
 
-static ncclResult_t make_rank(struct nccl_making *m)
+static ncclResult_t make_rank(struct softnccl_making *m)
 {
 	struct ncclComm *comm;
-	struct nccl_rank *self;
+	struct softnccl_rank *self;
 	ncclResult_t status;
 	int listener;
 
 	if (m->ranks < 1 || m->ranks > NCCL_MOST_RANKS || m->rank < 0 || m->rank >= m->ranks)
-		return nccl_fail(
+		return softnccl_fail(
 			ncclInvalidArgument, "there is no rank %d of %d", m->rank, m->ranks);
-	comm = nccl_comm_new(m->rank, m->ranks);
+	comm = softnccl_comm_new(m->rank, m->ranks);
 	if (!comm)
-		return nccl_fail(ncclUnhandledCudaError, "no memory, or no current context");
+		return softnccl_fail(
+			ncclUnhandledCudaError, "no memory, or no current context");
 	self = &comm->table[m->rank];
-	status = nccl_self(self);
-	listener = status ? -1 : nccl_listen(&self->address, &self->port);
+	status = softnccl_self(self);
+	listener = status ? -1 : softnccl_listen(&self->address, &self->port);
 	if (listener < 0)
 		status = ncclSystemError;
 	if (!status)
-		status = nccl_meet(&m->id, m->rank, m->ranks, comm->table);
+		status = softnccl_meet(&m->id, m->rank, m->ranks, comm->table);
 	if (!status)
 		return comm_begin(comm, listener, m->to);
 	if (listener >= 0)
 		close(listener);
-	nccl_comm_put(comm);
+	softnccl_comm_put(comm);
 	return status;
 }
 
-static bool leaves_out(const struct nccl_making *m, int rank)
+static bool leaves_out(const struct softnccl_making *m, int rank)
 {
 	for (int i = 0; i < m->excluded_count; i++)
 		if (m->excluded[i] == rank)
@@ -191,39 +192,40 @@ static bool leaves_out(const struct nccl_making *m, int rank)
 }
 
 /* Tells the parent's ranks who this one is, and hears who they are. */
-static ncclResult_t tell_all(
-	const struct nccl_making *m, const struct nccl_rank *self, struct nccl_rank *all)
+static ncclResult_t tell_all(const struct softnccl_making *m, const struct softnccl_rank *self,
+	struct softnccl_rank *all)
 {
 	struct ncclComm *parent = m->parent;
 	size_t each = (size_t)parent->ranks;
-	struct nccl_transfer *t = calloc(2 * each, sizeof(*t));
+	struct softnccl_transfer *t = calloc(2 * each, sizeof(*t));
 	ncclResult_t status;
 	int n = 0;
 
 	if (!t)
-		return nccl_fail(ncclSystemError, "no memory");
+		return softnccl_fail(ncclSystemError, "no memory");
 	for (int i = 0; i < parent->ranks; i++) {
 		if (leaves_out(m, i))
 			continue;
-		t[n] = (struct nccl_transfer){
+		t[n] = (struct softnccl_transfer){
 			.peer = i, .bytes = (char *)(uintptr_t)self, .count = sizeof(*self)};
-		t[each + (size_t)n++] = (struct nccl_transfer){
+		t[each + (size_t)n++] = (struct softnccl_transfer){
 			.peer = i, .bytes = (char *)&all[i], .count = sizeof(all[i])};
 	}
 	pthread_mutex_lock(&parent->calls);
-	status = nccl_exchange(parent, NCCL_CALLS, t, n, t + each, n);
+	status = softnccl_exchange(parent, NCCL_CALLS, t, n, t + each, n);
 	pthread_mutex_unlock(&parent->calls);
 	free(t);
 	return status;
 }
 
 /* Of the same color, by key and then by rank in the parent. */
-static bool goes_before(const struct nccl_rank *all, int a, int b)
+static bool goes_before(const struct softnccl_rank *all, int a, int b)
 {
 	return all[a].key != all[b].key ? all[a].key < all[b].key : a < b;
 }
 
-static ncclResult_t make_of(struct nccl_making *m, const struct nccl_rank *all, int listener)
+static ncclResult_t make_of(
+	struct softnccl_making *m, const struct softnccl_rank *all, int listener)
 {
 	struct ncclComm *comm;
 	int own = m->parent->rank, ranks = 0, rank = 0;
@@ -234,10 +236,11 @@ static ncclResult_t make_of(struct nccl_making *m, const struct nccl_rank *all, 
 		ranks++;
 		rank += goes_before(all, i, own);
 	}
-	comm = nccl_comm_new(rank, ranks);
+	comm = softnccl_comm_new(rank, ranks);
 	if (!comm) {
 		close(listener);
-		return nccl_fail(ncclUnhandledCudaError, "no memory, or no current context");
+		return softnccl_fail(
+			ncclUnhandledCudaError, "no memory, or no current context");
 	}
 	for (int i = 0; i < m->parent->ranks; i++) {
 		int at = 0;
@@ -252,11 +255,12 @@ static ncclResult_t make_of(struct nccl_making *m, const struct nccl_rank *all, 
 	return comm_begin(comm, listener, m->to);
 }
 
-static ncclResult_t make_split(struct nccl_making *m)
+static ncclResult_t make_split(struct softnccl_making *m)
 {
-	struct nccl_rank self, *all = calloc((size_t)m->parent->ranks, sizeof(*all));
-	ncclResult_t status = all ? nccl_self(&self) : nccl_fail(ncclSystemError, "no memory");
-	int listener = status ? -1 : nccl_listen(&self.address, &self.port);
+	struct softnccl_rank self, *all = calloc((size_t)m->parent->ranks, sizeof(*all));
+	ncclResult_t status =
+		all ? softnccl_self(&self) : softnccl_fail(ncclSystemError, "no memory");
+	int listener = status ? -1 : softnccl_listen(&self.address, &self.port);
 
 	*m->to = NULL;
 	if (listener < 0)
@@ -277,27 +281,27 @@ static ncclResult_t make_split(struct nccl_making *m)
 
 static void *making_run(void *argument)
 {
-	struct nccl_making *m = argument;
+	struct softnccl_making *m = argument;
 
 	if (cuCtxSetCurrent(m->context))
-		m->status = nccl_fail(ncclUnhandledCudaError, "the context is gone");
+		m->status = softnccl_fail(ncclUnhandledCudaError, "the context is gone");
 	else
 		m->status = m->parent ? make_split(m) : make_rank(m);
 	return NULL;
 }
 
-ncclResult_t nccl_make(struct nccl_making *m, int count)
+ncclResult_t softnccl_make(struct softnccl_making *m, int count)
 {
 	pthread_t *threads = calloc((size_t)count, sizeof(*threads));
 	bool *started = calloc((size_t)count, sizeof(*started));
 	ncclResult_t status = ncclSuccess;
 
 	for (int i = 0; i < count && threads && started; i++) {
-		m[i].status = nccl_fail(ncclSystemError, "no thread");
+		m[i].status = softnccl_fail(ncclSystemError, "no thread");
 		started[i] = !pthread_create(&threads[i], NULL, making_run, &m[i]);
 	}
 	if (!threads || !started)
-		status = nccl_fail(ncclSystemError, "no memory");
+		status = softnccl_fail(ncclSystemError, "no memory");
 	for (int i = 0; i < count && !status; i++)
 		if (started[i])
 			pthread_join(threads[i], NULL);
@@ -316,24 +320,24 @@ static ncclResult_t comm_close(struct ncclComm *comm, bool abort)
 	uint64_t one = 1;
 
 	if (abort) {
-		nccl_comm_fail(comm, ncclInternalError);
+		softnccl_comm_fail(comm, ncclInternalError);
 		comm->aborted = true;
 		(void)!write(comm->wake, &one, sizeof(one));
 	}
 	pthread_mutex_lock(&comm->lock);
-	comm->close_by = nccl_now() + nccl_patience();
+	comm->close_by = softnccl_now() + softnccl_patience();
 	comm->closing = true;
 	pthread_cond_broadcast(&comm->more);
 	pthread_mutex_unlock(&comm->lock);
 	pthread_join(comm->thread, NULL);
-	nccl_comm_put(comm);
+	softnccl_comm_put(comm);
 	return ncclSuccess;
 }
 
 #define COMM(comm)                                                                             \
 	do {                                                                                   \
-		if (!nccl_is_comm(comm))                                                       \
-			return nccl_fail(ncclInvalidArgument, "it is no communicator");        \
+		if (!softnccl_is_comm(comm))                                                   \
+			return softnccl_fail(ncclInvalidArgument, "it is no communicator");    \
 	} while (0)
 
 NCCL_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm);
@@ -358,16 +362,16 @@ NCCL_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 NCCL_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm);
 NCCL_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-	uint64_t until = nccl_now() + nccl_patience();
+	uint64_t until = softnccl_now() + softnccl_patience();
 	bool done = true;
 
 	COMM(comm);
 	pthread_mutex_lock(&comm->lock);
 	while (comm->first && !comm->gone && done)
-		done = nccl_comm_wait(comm, until);
+		done = softnccl_comm_wait(comm, until);
 	pthread_mutex_unlock(&comm->lock);
 	if (!done)
-		return nccl_fail(ncclTimeout, "what was issued is not done");
+		return softnccl_fail(ncclTimeout, "what was issued is not done");
 	return (ncclResult_t)comm->error;
 }
 
@@ -377,9 +381,9 @@ NCCL_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 {
 	COMM(comm);
 	if (flags)
-		return nccl_fail(
+		return softnccl_fail(
 			ncclInvalidArgument, "there are no flags %#x", (unsigned)flags);
-	nccl_comm_fail(comm, ncclRemoteError);
+	softnccl_comm_fail(comm, ncclRemoteError);
 	for (int i = 0; i < comm->ranks; i++)
 		if (comm->sockets[NCCL_STREAMS][i] >= 0)
 			shutdown(comm->sockets[NCCL_STREAMS][i], SHUT_RDWR);

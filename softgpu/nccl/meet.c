@@ -28,7 +28,7 @@ struct hello {
 	uint64_t mark;
 	uint8_t secret[16];
 	int32_t rank, ranks;
-	struct nccl_rank who;
+	struct softnccl_rank who;
 };
 
 struct welcome {
@@ -41,7 +41,7 @@ struct root {
 	struct address id;
 	int ranks, came;
 	int *sockets; /* by rank */
-	struct nccl_rank *table;
+	struct softnccl_rank *table;
 	struct welcome welcome;
 };
 
@@ -76,7 +76,7 @@ static bool root_take(struct root *r, int fd)
 {
 	struct hello h;
 
-	if (!nccl_read(fd, &h, sizeof(h), nccl_now() + 5000000000u) || h.mark != MARK ||
+	if (!softnccl_read(fd, &h, sizeof(h), softnccl_now() + 5000000000u) || h.mark != MARK ||
 		memcmp(h.secret, r->id.secret, sizeof(h.secret)) ||
 		(!r->ranks && !root_size(r, h.ranks)) || h.rank < 0 || h.rank >= r->ranks)
 		return false;
@@ -104,13 +104,13 @@ static bool root_take(struct root *r, int fd)
 static void *root_run(void *argument)
 {
 	struct root *r = argument;
-	uint64_t until = nccl_now() + nccl_patience();
+	uint64_t until = softnccl_now() + softnccl_patience();
 	size_t bytes;
 
 	while (!r->ranks || r->came < r->ranks) {
-		int fd = nccl_accept(r->listener, until);
+		int fd = softnccl_accept(r->listener, until);
 
-		if (fd < 0 && nccl_now() >= until)
+		if (fd < 0 && softnccl_now() >= until)
 			break;
 		if (fd >= 0 && !root_take(r, fd))
 			close(fd);
@@ -122,10 +122,10 @@ static void *root_run(void *argument)
 	for (int i = 0; i < r->ranks; i++) {
 		if (r->sockets[i] < 0)
 			continue;
-		until = nccl_now() + 5000000000u;
-		if (nccl_write(r->sockets[i], &r->welcome, sizeof(r->welcome), until) &&
+		until = softnccl_now() + 5000000000u;
+		if (softnccl_write(r->sockets[i], &r->welcome, sizeof(r->welcome), until) &&
 			!r->welcome.status)
-			nccl_write(r->sockets[i], r->table, bytes, until);
+			softnccl_write(r->sockets[i], r->table, bytes, until);
 		close(r->sockets[i]);
 	}
 	free(r->sockets);
@@ -148,9 +148,9 @@ NCCL_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	int failed;
 
 	if (!r)
-		return nccl_fail(id ? ncclSystemError : ncclInvalidArgument, "no id");
+		return softnccl_fail(id ? ncclSystemError : ncclInvalidArgument, "no id");
 	r->id.mark = MARK;
-	r->listener = nccl_listen(&r->id.address, &r->id.port);
+	r->listener = softnccl_listen(&r->id.address, &r->id.port);
 	if (r->listener < 0 || !secret_new(r->id.secret)) {
 		free(r);
 		return ncclSystemError;
@@ -165,10 +165,10 @@ NCCL_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 		return ncclSuccess;
 	close(r->listener);
 	free(r);
-	return nccl_fail(ncclSystemError, "no thread");
+	return softnccl_fail(ncclSystemError, "no thread");
 }
 
-ncclResult_t nccl_self(struct nccl_rank *self)
+ncclResult_t softnccl_self(struct softnccl_rank *self)
 {
 	CUdevice device;
 	CUuuid uuid;
@@ -176,17 +176,18 @@ ncclResult_t nccl_self(struct nccl_rank *self)
 	memset(self, 0, sizeof(*self));
 	if (cuCtxGetDevice(&device) || cuDeviceGetUuid(&uuid, device) ||
 		!secret_new(self->secret))
-		return nccl_fail(ncclUnhandledCudaError, "there is no current device");
+		return softnccl_fail(ncclUnhandledCudaError, "there is no current device");
 	gethostname((char *)self->host, sizeof(self->host) - 1);
 	memcpy(self->device, uuid.bytes, sizeof(self->device));
 	self->ordinal = device;
 	return ncclSuccess;
 }
 
-ncclResult_t nccl_meet(const ncclUniqueId *id, int rank, int ranks, struct nccl_rank *table)
+ncclResult_t softnccl_meet(
+	const ncclUniqueId *id, int rank, int ranks, struct softnccl_rank *table)
 {
 	struct hello h = {.mark = MARK, .rank = rank, .ranks = ranks, .who = table[rank]};
-	uint64_t until = nccl_now() + nccl_patience();
+	uint64_t until = softnccl_now() + softnccl_patience();
 	struct welcome welcome;
 	struct address at;
 	bool told;
@@ -194,19 +195,21 @@ ncclResult_t nccl_meet(const ncclUniqueId *id, int rank, int ranks, struct nccl_
 
 	memcpy(&at, id, sizeof(at));
 	if (at.mark != MARK)
-		return nccl_fail(ncclInvalidArgument, "the id is none of ncclGetUniqueId's");
+		return softnccl_fail(
+			ncclInvalidArgument, "the id is none of ncclGetUniqueId's");
 	memcpy(h.secret, at.secret, sizeof(h.secret));
-	fd = nccl_connect(at.address, at.port, until);
+	fd = softnccl_connect(at.address, at.port, until);
 	if (fd < 0)
 		return ncclSystemError;
-	told = nccl_write(fd, &h, sizeof(h), until) &&
-	       nccl_read(fd, &welcome, sizeof(welcome), until) &&
-	       (welcome.status || nccl_read(fd, table, (size_t)ranks * sizeof(*table), until));
+	told = softnccl_write(fd, &h, sizeof(h), until) &&
+	       softnccl_read(fd, &welcome, sizeof(welcome), until) &&
+	       (welcome.status ||
+		       softnccl_read(fd, table, (size_t)ranks * sizeof(*table), until));
 	close(fd);
 	if (!told)
-		return nccl_fail(ncclRemoteError, "whoever made the id is gone");
+		return softnccl_fail(ncclRemoteError, "whoever made the id is gone");
 	welcome.text[sizeof(welcome.text) - 1] = 0;
-	return welcome.status ? nccl_fail((ncclResult_t)welcome.status, "%s", welcome.text)
+	return welcome.status ? softnccl_fail((ncclResult_t)welcome.status, "%s", welcome.text)
 			      : ncclSuccess;
 }
 
@@ -223,34 +226,35 @@ static ncclResult_t join_others(struct ncclComm *comm, uint64_t until)
 	for (int peer = 0; peer < comm->rank; peer++)
 		for (int lane = 0; lane < NCCL_LANES; lane++) {
 			struct join j = {.mark = MARK, .rank = comm->rank, .lane = lane};
-			int fd = nccl_connect(
+			int fd = softnccl_connect(
 				comm->table[peer].address, comm->table[peer].port, until);
 
 			memcpy(j.secret, comm->table[0].secret, sizeof(j.secret));
 			if (fd < 0)
 				return ncclSystemError;
 			comm->sockets[lane][peer] = fd;
-			if (!nccl_write(fd, &j, sizeof(j), until))
-				return nccl_fail(ncclRemoteError, "rank %d is gone", peer);
+			if (!softnccl_write(fd, &j, sizeof(j), until))
+				return softnccl_fail(ncclRemoteError, "rank %d is gone", peer);
 		}
 	return ncclSuccess;
 }
 
-ncclResult_t nccl_mesh(struct ncclComm *comm, int listener)
+ncclResult_t softnccl_mesh(struct ncclComm *comm, int listener)
 {
-	uint64_t until = nccl_now() + nccl_patience();
+	uint64_t until = softnccl_now() + softnccl_patience();
 	ncclResult_t status = join_others(comm, until);
 	int wanted = (comm->ranks - 1 - comm->rank) * NCCL_LANES;
 
 	while (wanted && !status) {
-		int fd = nccl_accept(listener, until);
+		int fd = softnccl_accept(listener, until);
 		struct join j;
 
-		if (fd < 0 && nccl_now() >= until)
-			return nccl_fail(ncclTimeout, "not all ranks connect");
+		if (fd < 0 && softnccl_now() >= until)
+			return softnccl_fail(ncclTimeout, "not all ranks connect");
 		if (fd < 0)
 			continue;
-		if (!nccl_read(fd, &j, sizeof(j), nccl_now() + 5000000000u) || j.mark != MARK ||
+		if (!softnccl_read(fd, &j, sizeof(j), softnccl_now() + 5000000000u) ||
+			j.mark != MARK ||
 			memcmp(j.secret, comm->table[0].secret, sizeof(j.secret)) ||
 			j.rank <= comm->rank || j.rank >= comm->ranks || j.lane < 0 ||
 			j.lane >= NCCL_LANES || comm->sockets[j.lane][j.rank] >= 0) {

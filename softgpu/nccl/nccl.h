@@ -68,7 +68,7 @@ typedef struct { /* what is looked at of it */
 #define NCCL_MOST_RANKS 1024
 
 /* What the ranks know of one another. */
-struct nccl_rank {
+struct softnccl_rank {
 	uint8_t secret[16]; /* the communicator's, of rank 0 */
 	uint8_t host[16], device[16];
 	uint32_t address; /* where it listens; network order */
@@ -78,13 +78,13 @@ struct nccl_rank {
 	int32_t color, key; /* of a split */
 };
 
-enum nccl_lane { NCCL_STREAMS, NCCL_CALLS, NCCL_LANES };
+enum softnccl_lane { NCCL_STREAMS, NCCL_CALLS, NCCL_LANES };
 
 typedef struct ncclComm *ncclComm_t;
-struct nccl_task;
+struct softnccl_task;
 
 #define NCCL_REDUCTIONS 1024
-struct nccl_reduction {
+struct softnccl_reduction {
 	bool used, on_device;
 	int type;
 	uint64_t scalar; /* its address, or its bytes */
@@ -95,7 +95,7 @@ struct ncclComm {
 	_Atomic unsigned refs; /* the program, and each task */
 	int rank, ranks;
 	CUcontext context;
-	struct nccl_rank *table;
+	struct softnccl_rank *table;
 	int *sockets[NCCL_LANES]; /* by rank; -1: itself */
 	int wake;		  /* eventfd: aborted */
 	_Atomic int error;	  /* the first; ncclResult_t */
@@ -103,16 +103,16 @@ struct ncclComm {
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t more;
-	struct nccl_task *first, **last;
+	struct softnccl_task *first, **last;
 	bool closing;
 	uint64_t close_by;     /* what is not done then is dropped */
 	bool gone;	       /* its thread has ended */
 	pthread_mutex_t calls; /* of the lane NCCL_CALLS */
-	struct nccl_reduction reductions[NCCL_REDUCTIONS];
+	struct softnccl_reduction reductions[NCCL_REDUCTIONS];
 };
 
 /* An operation of a group. */
-enum nccl_what {
+enum softnccl_what {
 	NCCL_ALL_REDUCE,
 	NCCL_BROADCAST,
 	NCCL_REDUCE,
@@ -124,68 +124,69 @@ enum nccl_what {
 	NCCL_SEND,
 	NCCL_RECEIVE,
 };
-struct nccl_operation {
-	enum nccl_what what;
+struct softnccl_operation {
+	enum softnccl_what what;
 	const void *send;
 	void *receive;
 	size_t count;
 	int type, op, peer;
 	CUstream stream;
-	struct nccl_reduction own; /* of an operation of the program's */
+	struct softnccl_reduction own; /* of an operation of the program's */
 };
 
 /* --- error.c ------------------------------------------------------------------------------ */
 
 /* Notes why, for ncclGetLastError; returns the status. */
-ncclResult_t nccl_fail(ncclResult_t status, const char *format, ...)
+ncclResult_t softnccl_fail(ncclResult_t status, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* --- socket.c ----------------------------------------------------------------------------- */
 
 /* A transfer with one peer; those with the same peer go one after the other. */
-struct nccl_transfer {
+struct softnccl_transfer {
 	int peer;
 	char *bytes;
 	uint64_t count, done; /* done: with the 8 bytes of its length in front */
 	uint64_t length;      /* those */
 };
 /* Does them all. The peer's side must be of the same length. */
-ncclResult_t nccl_exchange(struct ncclComm *comm, enum nccl_lane lane,
-	struct nccl_transfer *sends, int send_count, struct nccl_transfer *receives,
+ncclResult_t softnccl_exchange(struct ncclComm *comm, enum softnccl_lane lane,
+	struct softnccl_transfer *sends, int send_count, struct softnccl_transfer *receives,
 	int receive_count);
 /* A socket that listens at the address that others may connect to; -1: *text says why. */
-int nccl_listen(uint32_t *address, uint16_t *port);
-int nccl_connect(uint32_t address, uint16_t port, uint64_t until);
-int nccl_accept(int listener, uint64_t until);
+int softnccl_listen(uint32_t *address, uint16_t *port);
+int softnccl_connect(uint32_t address, uint16_t port, uint64_t until);
+int softnccl_accept(int listener, uint64_t until);
 /* All of it, or false. */
-bool nccl_write(int fd, const void *bytes, size_t n, uint64_t until);
-bool nccl_read(int fd, void *bytes, size_t n, uint64_t until);
-uint64_t nccl_now(void); /* ns */
+bool softnccl_write(int fd, const void *bytes, size_t n, uint64_t until);
+bool softnccl_read(int fd, void *bytes, size_t n, uint64_t until);
+uint64_t softnccl_now(void); /* ns */
 /* ns that a rank may say nothing: VCUDA_SOFTGPU_NCCL_WAIT_MS. */
-uint64_t nccl_patience(void);
+uint64_t softnccl_patience(void);
 
 /* --- meet.c ------------------------------------------------------------------------------- */
 
 /* Who this process and the current device are; the listener's address is not filled in. */
-ncclResult_t nccl_self(struct nccl_rank *self);
+ncclResult_t softnccl_self(struct softnccl_rank *self);
 /* The ranks find each other by the id: fills in table[ranks], own row included. */
-ncclResult_t nccl_meet(const ncclUniqueId *id, int rank, int ranks, struct nccl_rank *table);
+ncclResult_t softnccl_meet(
+	const ncclUniqueId *id, int rank, int ranks, struct softnccl_rank *table);
 /* Connects all that the table has, over `listener`, which row `rank` names. */
-ncclResult_t nccl_mesh(struct ncclComm *comm, int listener);
+ncclResult_t softnccl_mesh(struct ncclComm *comm, int listener);
 
 /* --- comm.c ------------------------------------------------------------------------------- */
 
-bool nccl_is_comm(const struct ncclComm *comm);
+bool softnccl_is_comm(const struct ncclComm *comm);
 /* A communicator of the current context; its sockets follow. */
-struct ncclComm *nccl_comm_new(int rank, int ranks);
-void nccl_comm_put(struct ncclComm *comm);
+struct ncclComm *softnccl_comm_new(int rank, int ranks);
+void softnccl_comm_put(struct ncclComm *comm);
 /* Waits for `more`, under the lock. False: it is too late. */
-bool nccl_comm_wait(struct ncclComm *comm, uint64_t until);
+bool softnccl_comm_wait(struct ncclComm *comm, uint64_t until);
 /* Keeps the first error. */
-void nccl_comm_fail(struct ncclComm *comm, ncclResult_t status);
+void softnccl_comm_fail(struct ncclComm *comm, ncclResult_t status);
 
 /* What a group makes: done by a thread each, so that ranks of one process meet. */
-struct nccl_making {
+struct softnccl_making {
 	ncclComm_t *to;
 	CUcontext context;
 	ncclUniqueId id;
@@ -197,27 +198,27 @@ struct nccl_making {
 	int excluded_count;
 	ncclResult_t status;
 };
-ncclResult_t nccl_make(struct nccl_making *makings, int count);
+ncclResult_t softnccl_make(struct softnccl_making *makings, int count);
 
 /* --- task.c ------------------------------------------------------------------------------- */
 
 /* The operations of one communicator, put into their streams. */
-ncclResult_t nccl_submit(
-	struct ncclComm *comm, const struct nccl_operation *operations, int count);
+ncclResult_t softnccl_submit(
+	struct ncclComm *comm, const struct softnccl_operation *operations, int count);
 /* The communicator's thread. */
-void *nccl_thread(void *comm);
+void *softnccl_thread(void *comm);
 
 /* --- run.c -------------------------------------------------------------------------------- */
 
-ncclResult_t nccl_run(
-	struct ncclComm *comm, const struct nccl_operation *operations, int count);
+ncclResult_t softnccl_run(
+	struct ncclComm *comm, const struct softnccl_operation *operations, int count);
 
 /* --- number.c ----------------------------------------------------------------------------- */
 
-uint32_t nccl_size(int type);
+uint32_t softnccl_size(int type);
 /* out[i] = the operation over from[0][i] … from[n - 1][i]. */
-void nccl_reduce(int type, int op, void *out, char *const *from, int n, size_t count);
+void softnccl_reduce(int type, int op, void *out, char *const *from, int n, size_t count);
 /* Each element times the scalar. */
-void nccl_scale(int type, void *elements, size_t count, const void *scalar);
+void softnccl_scale(int type, void *elements, size_t count, const void *scalar);
 
 #endif

@@ -27,7 +27,7 @@ static const struct {
 	[NCCL_E5M2] = {1, true, true, LT_F8_E5M2},
 };
 
-uint32_t nccl_size(int type)
+uint32_t softnccl_size(int type)
 {
 	return (unsigned)type < NCCL_TYPES ? types[type].size : 0;
 }
@@ -88,7 +88,7 @@ static double real_two(int op, double a, double b)
 	}
 }
 
-void nccl_reduce(int type, int op, void *out, char *const *from, int n, size_t count)
+void softnccl_reduce(int type, int op, void *out, char *const *from, int n, size_t count)
 {
 	for (size_t i = 0; i < count && types[type].real; i++) {
 		double value = lt_get(from[0], types[type].as, i);
@@ -106,7 +106,7 @@ void nccl_reduce(int type, int op, void *out, char *const *from, int n, size_t c
 	}
 }
 
-void nccl_scale(int type, void *elements, size_t count, const void *scalar)
+void softnccl_scale(int type, void *elements, size_t count, const void *scalar)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (types[type].real)

@@ -27,15 +27,16 @@ static ncclResult_t copy(void *to, const void *from, size_t bytes, const void *d
 		memcpy(to, from, bytes);
 	cuSoftgpuTaskEnd();
 	return reached ? ncclSuccess
-		       : nccl_fail(ncclUnhandledCudaError,
+		       : softnccl_fail(ncclUnhandledCudaError,
 				 "a buffer at %p of %zu bytes is not the device's", device,
 				 bytes);
 }
 
 /* How much of its buffers an operation uses. */
-static void sizes(const struct ncclComm *comm, const struct nccl_operation *o, struct staged *s)
+static void sizes(
+	const struct ncclComm *comm, const struct softnccl_operation *o, struct staged *s)
 {
-	size_t one = o->count * nccl_size(o->type), all = one * (size_t)comm->ranks;
+	size_t one = o->count * softnccl_size(o->type), all = one * (size_t)comm->ranks;
 	bool root = comm->rank == o->peer;
 
 	s->in_bytes = s->out_bytes = one;
@@ -53,7 +54,7 @@ static void sizes(const struct ncclComm *comm, const struct nccl_operation *o, s
 	}
 }
 
-static ncclResult_t scale(const struct nccl_operation *o, char *bytes, size_t n)
+static ncclResult_t scale(const struct softnccl_operation *o, char *bytes, size_t n)
 {
 	uint64_t scalar = o->own.scalar;
 	ncclResult_t status = ncclSuccess;
@@ -63,15 +64,15 @@ static ncclResult_t scale(const struct nccl_operation *o, char *bytes, size_t n)
 	if (o->own.on_device) {
 		const void *at = (const void *)(uintptr_t)o->own.scalar;
 
-		status = copy(&scalar, at, nccl_size(o->type), at);
+		status = copy(&scalar, at, softnccl_size(o->type), at);
 	}
 	if (!status)
-		nccl_scale(o->type, bytes, n / nccl_size(o->type), &scalar);
+		softnccl_scale(o->type, bytes, n / softnccl_size(o->type), &scalar);
 	return status;
 }
 
 static ncclResult_t stage(
-	const struct ncclComm *comm, const struct nccl_operation *o, struct staged *s)
+	const struct ncclComm *comm, const struct softnccl_operation *o, struct staged *s)
 {
 	ncclResult_t status;
 
@@ -79,13 +80,13 @@ static ncclResult_t stage(
 	s->in = malloc(s->in_bytes + 1);
 	s->out = malloc(s->out_bytes + 1);
 	if (!s->in || !s->out)
-		return nccl_fail(
+		return softnccl_fail(
 			ncclSystemError, "no memory for %zu bytes", s->in_bytes + s->out_bytes);
 	status = copy(s->in, o->send, s->in_bytes, o->send);
 	return status ? status : scale(o, s->in, s->in_bytes);
 }
 
-static ncclResult_t unstage(const struct nccl_operation *o, const struct staged *s)
+static ncclResult_t unstage(const struct softnccl_operation *o, const struct staged *s)
 {
 	return copy(o->receive, s->out, s->out_bytes, o->receive);
 }
@@ -93,7 +94,7 @@ static ncclResult_t unstage(const struct nccl_operation *o, const struct staged 
 /* --- rounds: with each rank at most one transfer each way --------------------------------- */
 
 struct round {
-	struct nccl_transfer *sends, *receives;
+	struct softnccl_transfer *sends, *receives;
 	int send_count, receive_count;
 };
 
@@ -108,18 +109,18 @@ static bool round_new(struct round *r, int ranks)
 static void round_send(struct round *r, int peer, char *bytes, size_t count)
 {
 	r->sends[r->send_count++] =
-		(struct nccl_transfer){.peer = peer, .bytes = bytes, .count = count};
+		(struct softnccl_transfer){.peer = peer, .bytes = bytes, .count = count};
 }
 
 static void round_receive(struct round *r, int peer, char *bytes, size_t count)
 {
 	r->receives[r->receive_count++] =
-		(struct nccl_transfer){.peer = peer, .bytes = bytes, .count = count};
+		(struct softnccl_transfer){.peer = peer, .bytes = bytes, .count = count};
 }
 
 static ncclResult_t round_do(struct ncclComm *comm, struct round *r)
 {
-	return nccl_exchange(
+	return softnccl_exchange(
 		comm, NCCL_STREAMS, r->sends, r->send_count, r->receives, r->receive_count);
 }
 
@@ -137,14 +138,14 @@ static struct shares share_of(size_t count, int ranks, int rank)
 }
 
 /* Share `rank` of everybody's `in`, reduced to `out`. */
-static ncclResult_t reduce_share(struct ncclComm *comm, const struct nccl_operation *o,
+static ncclResult_t reduce_share(struct ncclComm *comm, const struct softnccl_operation *o,
 	char *in, size_t count, bool whole, char *out)
 {
-	size_t size = nccl_size(o->type);
+	size_t size = softnccl_size(o->type);
 	struct shares own = share_of(count, comm->ranks, comm->rank);
 	char *got = malloc((size_t)comm->ranks * own.count * size + 1);
 	char **from = calloc((size_t)comm->ranks, sizeof(*from));
-	ncclResult_t status = nccl_fail(ncclSystemError, "no memory");
+	ncclResult_t status = softnccl_fail(ncclSystemError, "no memory");
 	struct round r = {0};
 
 	(void)whole;
@@ -159,7 +160,7 @@ static ncclResult_t reduce_share(struct ncclComm *comm, const struct nccl_operat
 		status = round_do(comm, &r);
 	}
 	if (!status)
-		nccl_reduce(o->type, o->own.used ? NCCL_SUM : o->op, out, from, comm->ranks,
+		softnccl_reduce(o->type, o->own.used ? NCCL_SUM : o->op, out, from, comm->ranks,
 			own.count);
 	free(r.sends);
 	free(from);
@@ -168,17 +169,17 @@ static ncclResult_t reduce_share(struct ncclComm *comm, const struct nccl_operat
 }
 
 static ncclResult_t all_reduce(
-	struct ncclComm *comm, const struct nccl_operation *o, const struct staged *s)
+	struct ncclComm *comm, const struct softnccl_operation *o, const struct staged *s)
 {
-	size_t size = nccl_size(o->type);
+	size_t size = softnccl_size(o->type);
 	struct shares own = share_of(o->count, comm->ranks, comm->rank);
 	char *share = malloc(own.count * size + 1);
 	ncclResult_t status = share ? reduce_share(comm, o, s->in, o->count, true, share)
-				    : nccl_fail(ncclSystemError, "no memory");
+				    : softnccl_fail(ncclSystemError, "no memory");
 	struct round r = {0};
 
 	if (!status && !round_new(&r, comm->ranks))
-		status = nccl_fail(ncclSystemError, "no memory");
+		status = softnccl_fail(ncclSystemError, "no memory");
 	for (int i = 0; i < comm->ranks && !status; i++) {
 		struct shares theirs = share_of(o->count, comm->ranks, i);
 
@@ -193,12 +194,12 @@ static ncclResult_t all_reduce(
 }
 
 static ncclResult_t reduce(
-	struct ncclComm *comm, const struct nccl_operation *o, const struct staged *s)
+	struct ncclComm *comm, const struct softnccl_operation *o, const struct staged *s)
 {
 	bool root = comm->rank == o->peer;
 	char *got = malloc((root ? (size_t)comm->ranks * s->in_bytes : 0) + 1);
 	char **from = calloc((size_t)comm->ranks, sizeof(*from));
-	ncclResult_t status = nccl_fail(ncclSystemError, "no memory");
+	ncclResult_t status = softnccl_fail(ncclSystemError, "no memory");
 	struct round r = {0};
 
 	if (got && from && round_new(&r, comm->ranks)) {
@@ -210,8 +211,8 @@ static ncclResult_t reduce(
 		status = round_do(comm, &r);
 	}
 	if (!status && root)
-		nccl_reduce(o->type, o->own.used ? NCCL_SUM : o->op, s->out, from, comm->ranks,
-			o->count);
+		softnccl_reduce(o->type, o->own.used ? NCCL_SUM : o->op, s->out, from,
+			comm->ranks, o->count);
 	free(r.sends);
 	free(from);
 	free(got);
@@ -220,9 +221,9 @@ static ncclResult_t reduce(
 
 /* What is moved and not reduced. */
 static ncclResult_t distribute(
-	struct ncclComm *comm, const struct nccl_operation *o, const struct staged *s)
+	struct ncclComm *comm, const struct softnccl_operation *o, const struct staged *s)
 {
-	size_t one = o->count * nccl_size(o->type);
+	size_t one = o->count * softnccl_size(o->type);
 	bool root = comm->rank == o->peer;
 	bool from_root = o->what == NCCL_BROADCAST || o->what == NCCL_SCATTER;
 	bool pieces = o->what == NCCL_SCATTER || o->what == NCCL_ALL_TO_ALL;
@@ -231,7 +232,7 @@ static ncclResult_t distribute(
 	struct round r;
 
 	if (!round_new(&r, comm->ranks))
-		return nccl_fail(ncclSystemError, "no memory");
+		return softnccl_fail(ncclSystemError, "no memory");
 	for (int i = 0; i < comm->ranks; i++) {
 		if (from_root ? root : !to_root || i == o->peer)
 			round_send(&r, i, s->in + (pieces ? (size_t)i * one : 0), one);
@@ -244,7 +245,7 @@ static ncclResult_t distribute(
 }
 
 static ncclResult_t collective(
-	struct ncclComm *comm, const struct nccl_operation *o, const struct staged *s)
+	struct ncclComm *comm, const struct softnccl_operation *o, const struct staged *s)
 {
 	switch (o->what) {
 	case NCCL_ALL_REDUCE: return all_reduce(comm, o, s);
@@ -258,13 +259,13 @@ static ncclResult_t collective(
 
 /* --- a task ------------------------------------------------------------------------------- */
 
-static bool is_single(const struct nccl_operation *o)
+static bool is_single(const struct softnccl_operation *o)
 {
 	return o->what == NCCL_SEND || o->what == NCCL_RECEIVE;
 }
 
 static ncclResult_t run_collectives(
-	struct ncclComm *comm, const struct nccl_operation *o, struct staged *s, int count)
+	struct ncclComm *comm, const struct softnccl_operation *o, struct staged *s, int count)
 {
 	ncclResult_t status = ncclSuccess;
 
@@ -281,25 +282,25 @@ static ncclResult_t run_collectives(
 }
 
 static ncclResult_t run_singles(
-	struct ncclComm *comm, const struct nccl_operation *o, struct staged *s, int count)
+	struct ncclComm *comm, const struct softnccl_operation *o, struct staged *s, int count)
 {
-	struct nccl_transfer *t = calloc(2 * (size_t)count, sizeof(*t));
+	struct softnccl_transfer *t = calloc(2 * (size_t)count, sizeof(*t));
 	int sends = 0, receives = 0;
-	ncclResult_t status = t ? ncclSuccess : nccl_fail(ncclSystemError, "no memory");
+	ncclResult_t status = t ? ncclSuccess : softnccl_fail(ncclSystemError, "no memory");
 
 	for (int i = 0; i < count && !status; i++) {
 		if (!is_single(&o[i]))
 			continue;
 		status = stage(comm, &o[i], &s[i]);
 		if (o[i].what == NCCL_SEND)
-			t[sends++] = (struct nccl_transfer){
+			t[sends++] = (struct softnccl_transfer){
 				.peer = o[i].peer, .bytes = s[i].in, .count = s[i].in_bytes};
 		else
-			t[count + receives++] = (struct nccl_transfer){
+			t[count + receives++] = (struct softnccl_transfer){
 				.peer = o[i].peer, .bytes = s[i].out, .count = s[i].out_bytes};
 	}
 	if (!status)
-		status = nccl_exchange(comm, NCCL_STREAMS, t, sends, t + count, receives);
+		status = softnccl_exchange(comm, NCCL_STREAMS, t, sends, t + count, receives);
 	for (int i = 0; i < count && !status; i++)
 		if (o[i].what == NCCL_RECEIVE)
 			status = unstage(&o[i], &s[i]);
@@ -307,13 +308,13 @@ static ncclResult_t run_singles(
 	return status;
 }
 
-ncclResult_t nccl_run(struct ncclComm *comm, const struct nccl_operation *o, int count)
+ncclResult_t softnccl_run(struct ncclComm *comm, const struct softnccl_operation *o, int count)
 {
 	struct staged *s = calloc((size_t)count, sizeof(*s));
 	ncclResult_t status;
 
 	if (!s)
-		return nccl_fail(ncclSystemError, "no memory");
+		return softnccl_fail(ncclSystemError, "no memory");
 	status = run_collectives(comm, o, s, count);
 	if (!status)
 		status = run_singles(comm, o, s, count);

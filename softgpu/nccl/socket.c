@@ -19,7 +19,7 @@
 
 #define MS 1000000ull
 
-uint64_t nccl_now(void)
+uint64_t softnccl_now(void)
 {
 	struct timespec now;
 
@@ -27,7 +27,7 @@ uint64_t nccl_now(void)
 	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
-uint64_t nccl_patience(void)
+uint64_t softnccl_patience(void)
 {
 	const char *text = getenv("VCUDA_SOFTGPU_NCCL_WAIT_MS");
 	long ms = text ? strtol(text, NULL, 10) : 0;
@@ -38,7 +38,7 @@ uint64_t nccl_patience(void)
 /* Milliseconds until then, at least one so that what is there is seen. */
 static int left(uint64_t until)
 {
-	uint64_t now = nccl_now();
+	uint64_t now = softnccl_now();
 
 	return until <= now ? 0 : (int)((until - now) / MS + 1);
 }
@@ -55,7 +55,7 @@ static bool ready(int fd, short events, uint64_t until)
 	return n > 0;
 }
 
-bool nccl_write(int fd, const void *bytes, size_t n, uint64_t until)
+bool softnccl_write(int fd, const void *bytes, size_t n, uint64_t until)
 {
 	const char *at = bytes;
 
@@ -72,7 +72,7 @@ bool nccl_write(int fd, const void *bytes, size_t n, uint64_t until)
 	return true;
 }
 
-bool nccl_read(int fd, void *bytes, size_t n, uint64_t until)
+bool softnccl_read(int fd, void *bytes, size_t n, uint64_t until)
 {
 	char *at = bytes;
 
@@ -122,7 +122,7 @@ static void settle(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-int nccl_listen(uint32_t *address, uint16_t *port)
+int softnccl_listen(uint32_t *address, uint16_t *port)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET};
 	socklen_t length = sizeof(at);
@@ -131,7 +131,7 @@ int nccl_listen(uint32_t *address, uint16_t *port)
 	at.sin_addr.s_addr = own_address();
 	if (fd < 0 || bind(fd, (void *)&at, sizeof(at)) || listen(fd, NCCL_MOST_RANKS) ||
 		getsockname(fd, (void *)&at, &length)) {
-		nccl_fail(ncclSystemError, "a socket that listens: %s", strerror(errno));
+		softnccl_fail(ncclSystemError, "a socket that listens: %s", strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -141,7 +141,7 @@ int nccl_listen(uint32_t *address, uint16_t *port)
 	return fd;
 }
 
-int nccl_connect(uint32_t address, uint16_t port, uint64_t until)
+int softnccl_connect(uint32_t address, uint16_t port, uint64_t until)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = port};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -156,14 +156,14 @@ int nccl_connect(uint32_t address, uint16_t port, uint64_t until)
 		settle(fd);
 		return fd;
 	}
-	nccl_fail(ncclSystemError, "a connection to another rank: %s",
+	softnccl_fail(ncclSystemError, "a connection to another rank: %s",
 		strerror(error ? error : errno));
 	if (fd >= 0)
 		close(fd);
 	return -1;
 }
 
-int nccl_accept(int listener, uint64_t until)
+int softnccl_accept(int listener, uint64_t until)
 {
 	int fd = ready(listener, POLLIN, until)
 			 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)
@@ -178,13 +178,13 @@ int nccl_accept(int listener, uint64_t until)
 
 enum { HEAD = sizeof(uint64_t) };
 
-static bool finished(const struct nccl_transfer *t)
+static bool finished(const struct softnccl_transfer *t)
 {
 	return t->done == HEAD + t->count;
 }
 
 /* The first with that peer that is not finished; NULL: all are. */
-static struct nccl_transfer *next_of(struct nccl_transfer *all, int count, int peer)
+static struct softnccl_transfer *next_of(struct softnccl_transfer *all, int count, int peer)
 {
 	for (int i = 0; i < count; i++)
 		if (all[i].peer == peer && !finished(&all[i]))
@@ -194,7 +194,7 @@ static struct nccl_transfer *next_of(struct nccl_transfer *all, int count, int p
 
 /* Moves what can be moved now. 1: some; 0: none; -1: the peer is gone; -2: it sends something
  * of another length. */
-static int move(int fd, struct nccl_transfer *t, bool out)
+static int move(int fd, struct softnccl_transfer *t, bool out)
 {
 	bool head = t->done < HEAD;
 	char *at = head ? (char *)&t->length + t->done : t->bytes + (t->done - HEAD);
@@ -216,10 +216,10 @@ static int move(int fd, struct nccl_transfer *t, bool out)
 }
 
 /* Of one peer, both ways. As move(). */
-static int move_all(int fd, int peer, struct nccl_transfer *sends, int send_count,
-	struct nccl_transfer *receives, int receive_count)
+static int move_all(int fd, int peer, struct softnccl_transfer *sends, int send_count,
+	struct softnccl_transfer *receives, int receive_count)
 {
-	struct nccl_transfer *t;
+	struct softnccl_transfer *t;
 	int moved = 0, ret = 1;
 
 	while (ret > 0 && (t = next_of(receives, receive_count, peer))) {
@@ -237,28 +237,28 @@ static int move_all(int fd, int peer, struct nccl_transfer *sends, int send_coun
 }
 
 /* What a rank sends to itself. */
-static ncclResult_t move_own(int rank, struct nccl_transfer *sends, int send_count,
-	struct nccl_transfer *receives, int receive_count)
+static ncclResult_t move_own(int rank, struct softnccl_transfer *sends, int send_count,
+	struct softnccl_transfer *receives, int receive_count)
 {
-	struct nccl_transfer *from, *to;
+	struct softnccl_transfer *from, *to;
 
 	while ((from = next_of(sends, send_count, rank))) {
 		to = next_of(receives, receive_count, rank);
 		if (!to || to->count != from->count)
-			return nccl_fail(ncclInvalidUsage,
+			return softnccl_fail(ncclInvalidUsage,
 				"rank %d sends itself what it does not receive", rank);
 		memcpy(to->bytes, from->bytes, from->count);
 		from->done = to->done = HEAD + from->count;
 	}
 	return next_of(receives, receive_count, rank)
-		       ? nccl_fail(ncclInvalidUsage,
+		       ? softnccl_fail(ncclInvalidUsage,
 				 "rank %d receives from itself what it does not send", rank)
 		       : ncclSuccess;
 }
 
 /* Fills in whom to poll for what; how many there are. */
 static int pollers(struct ncclComm *comm, const int *sockets, struct pollfd *fds,
-	struct nccl_transfer *sends, int send_count, struct nccl_transfer *receives,
+	struct softnccl_transfer *sends, int send_count, struct softnccl_transfer *receives,
 	int receive_count)
 {
 	int busy = 0;
@@ -283,30 +283,31 @@ static int pollers(struct ncclComm *comm, const int *sockets, struct pollfd *fds
 static ncclResult_t moved_with(struct ncclComm *comm, int peer, int ret)
 {
 	if (ret == -2)
-		return nccl_fail(ncclInvalidUsage,
+		return softnccl_fail(ncclInvalidUsage,
 			"rank %d sends rank %d another number of bytes than it expects", peer,
 			comm->rank);
-	return ret < 0 ? nccl_fail(ncclRemoteError, "rank %d is gone", peer) : ncclSuccess;
+	return ret < 0 ? softnccl_fail(ncclRemoteError, "rank %d is gone", peer) : ncclSuccess;
 }
 
-ncclResult_t nccl_exchange(struct ncclComm *comm, enum nccl_lane lane,
-	struct nccl_transfer *sends, int send_count, struct nccl_transfer *receives,
+ncclResult_t softnccl_exchange(struct ncclComm *comm, enum softnccl_lane lane,
+	struct softnccl_transfer *sends, int send_count, struct softnccl_transfer *receives,
 	int receive_count)
 {
 	struct pollfd *fds = calloc((size_t)comm->ranks + 1, sizeof(*fds));
 	ncclResult_t status =
 		fds ? move_own(comm->rank, sends, send_count, receives, receive_count)
-		    : nccl_fail(ncclSystemError, "no memory");
-	uint64_t until = nccl_now() + nccl_patience();
+		    : softnccl_fail(ncclSystemError, "no memory");
+	uint64_t until = softnccl_now() + softnccl_patience();
 
 	while (!status && pollers(comm, comm->sockets[lane], fds, sends, send_count, receives,
 				  receive_count)) {
 		int n = poll(fds, (nfds_t)comm->ranks + 1, left(until));
 
 		if (comm->aborted)
-			status = nccl_fail(ncclInternalError, "the communicator is aborted");
+			status =
+				softnccl_fail(ncclInternalError, "the communicator is aborted");
 		else if (!n)
-			status = nccl_fail(ncclTimeout, "the other ranks say nothing");
+			status = softnccl_fail(ncclTimeout, "the other ranks say nothing");
 		for (int peer = 0; peer < comm->ranks && !status && n > 0; peer++) {
 			int ret = fds[peer].revents
 					  ? move_all(fds[peer].fd, peer, sends, send_count,
@@ -314,7 +315,7 @@ ncclResult_t nccl_exchange(struct ncclComm *comm, enum nccl_lane lane,
 					  : 0;
 
 			if (ret > 0)
-				until = nccl_now() + nccl_patience();
+				until = softnccl_now() + softnccl_patience();
 			status = moved_with(comm, peer, ret);
 		}
 	}

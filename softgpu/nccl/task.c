@@ -8,15 +8,15 @@
 
 #include "softgpu/nccl/nccl.h"
 
-struct nccl_task {
+struct softnccl_task {
 	struct ncclComm *comm;
 	_Atomic unsigned owners; /* its stream, or its graph; the queue */
 	bool started;		 /* the stream is there */
 	bool captured;
 	uint32_t *word; /* in memory that streams wait in: 1 when it is done */
-	struct nccl_task *next;
+	struct softnccl_task *next;
 	int count;
-	struct nccl_operation operations[];
+	struct softnccl_operation operations[];
 };
 
 /* --- words -------------------------------------------------------------------------------- */
@@ -81,17 +81,17 @@ static void word_put(const uint32_t *word)
 
 static void task_drop(void *argument)
 {
-	struct nccl_task *task = argument;
+	struct softnccl_task *task = argument;
 
 	if (atomic_fetch_sub(&task->owners, 1) != 1)
 		return;
 	word_put(task->word);
-	nccl_comm_put(task->comm);
+	softnccl_comm_put(task->comm);
 	free(task);
 }
 
 /* Under the communicator's lock. */
-static void queue_push(struct nccl_task *task)
+static void queue_push(struct softnccl_task *task)
 {
 	atomic_fetch_add(&task->owners, 1);
 	task->next = NULL;
@@ -99,7 +99,7 @@ static void queue_push(struct nccl_task *task)
 	task->comm->last = &task->next;
 }
 
-static void task_done(const struct nccl_task *task)
+static void task_done(const struct softnccl_task *task)
 {
 	__atomic_store_n(task->word, 1, __ATOMIC_RELEASE);
 }
@@ -107,7 +107,7 @@ static void task_done(const struct nccl_task *task)
 /* In the stream: what came before is done. A graph's task is queued each time. */
 static void task_start(void *argument)
 {
-	struct nccl_task *task = argument;
+	struct softnccl_task *task = argument;
 	struct ncclComm *comm = task->comm;
 
 	pthread_mutex_lock(&comm->lock);
@@ -124,16 +124,16 @@ static void task_start(void *argument)
 }
 
 /* The first that is queued, once its stream is there; NULL: the communicator ends. */
-static struct nccl_task *queue_next(struct ncclComm *comm)
+static struct softnccl_task *queue_next(struct ncclComm *comm)
 {
-	struct nccl_task *task;
+	struct softnccl_task *task;
 	bool late = false;
 
 	pthread_mutex_lock(&comm->lock);
 	while (!late && !comm->aborted && !(comm->closing && !comm->first) &&
 		!(comm->first && comm->first->started)) {
 		if (comm->closing)
-			late = !nccl_comm_wait(comm, comm->close_by);
+			late = !softnccl_comm_wait(comm, comm->close_by);
 		else
 			pthread_cond_wait(&comm->more, &comm->lock);
 	}
@@ -151,7 +151,7 @@ static struct nccl_task *queue_next(struct ncclComm *comm)
 
 static void queue_drop(struct ncclComm *comm)
 {
-	struct nccl_task *task;
+	struct softnccl_task *task;
 
 	pthread_mutex_lock(&comm->lock);
 	task = comm->first;
@@ -163,18 +163,18 @@ static void queue_drop(struct ncclComm *comm)
 	task_drop(task);
 }
 
-void *nccl_thread(void *argument)
+void *softnccl_thread(void *argument)
 {
 	struct ncclComm *comm = argument;
-	struct nccl_task *task;
+	struct softnccl_task *task;
 
 	cuCtxSetCurrent(comm->context);
 	while ((task = queue_next(comm))) {
 		if (!comm->error) {
-			ncclResult_t status = nccl_run(comm, task->operations, task->count);
+			ncclResult_t status = softnccl_run(comm, task->operations, task->count);
 
 			if (status)
-				nccl_comm_fail(comm, status);
+				softnccl_comm_fail(comm, status);
 		}
 		/* Its stream may let it go at once: the queue has it until it is dropped. */
 		task_done(task);
@@ -182,14 +182,14 @@ void *nccl_thread(void *argument)
 	}
 	while (comm->first)
 		queue_drop(comm);
-	nccl_comm_put(comm);
+	softnccl_comm_put(comm);
 	return NULL;
 }
 
 /* --- streams ------------------------------------------------------------------------------ */
 
 /* FIRST waits for what each other stream of the task has, or each for FIRST. */
-static bool streams_join(const struct nccl_task *task, bool before)
+static bool streams_join(const struct softnccl_task *task, bool before)
 {
 	CUstream first = task->operations[0].stream;
 	bool joined = true;
@@ -210,7 +210,7 @@ static bool streams_join(const struct nccl_task *task, bool before)
 }
 
 /* In a graph the task is the graph's, and runs as often as that does. */
-static bool task_capture(struct nccl_task *task, CUgraph graph)
+static bool task_capture(struct softnccl_task *task, CUgraph graph)
 {
 	CUuserObject object;
 
@@ -226,7 +226,7 @@ static bool task_capture(struct nccl_task *task, CUgraph graph)
 	return false;
 }
 
-static bool task_place(struct nccl_task *task)
+static bool task_place(struct softnccl_task *task)
 {
 	CUstream stream = task->operations[0].stream;
 
@@ -237,10 +237,11 @@ static bool task_place(struct nccl_task *task)
 	       streams_join(task, false);
 }
 
-static struct nccl_task *task_new(
-	struct ncclComm *comm, const struct nccl_operation *operations, int count)
+static struct softnccl_task *task_new(
+	struct ncclComm *comm, const struct softnccl_operation *operations, int count)
 {
-	struct nccl_task *task = calloc(1, sizeof(*task) + (size_t)count * sizeof(*operations));
+	struct softnccl_task *task =
+		calloc(1, sizeof(*task) + (size_t)count * sizeof(*operations));
 
 	if (!task)
 		return NULL;
@@ -258,21 +259,22 @@ static struct nccl_task *task_new(
 }
 
 static ncclResult_t submit(
-	struct ncclComm *comm, const struct nccl_operation *operations, int count)
+	struct ncclComm *comm, const struct softnccl_operation *operations, int count)
 {
 	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
-	struct nccl_task *task;
+	struct softnccl_task *task;
 	CUgraph graph = NULL;
 
 	if (cuStreamGetCaptureInfo(
 		    operations->stream, &capturing, NULL, &graph, NULL, NULL, NULL) ||
 		(capturing && capturing != CU_STREAM_CAPTURE_STATUS_ACTIVE))
-		return nccl_fail(ncclUnhandledCudaError, "the stream cannot be used");
+		return softnccl_fail(ncclUnhandledCudaError, "the stream cannot be used");
 	task = task_new(comm, operations, count);
 	if (!task)
-		return nccl_fail(ncclSystemError, "no memory");
+		return softnccl_fail(ncclSystemError, "no memory");
 	if (capturing && !task_capture(task, graph))
-		return nccl_fail(ncclUnhandledCudaError, "the stream's graph cannot be used");
+		return softnccl_fail(
+			ncclUnhandledCudaError, "the stream's graph cannot be used");
 	pthread_mutex_lock(&comm->lock);
 	if (!capturing)
 		queue_push(task); /* in the order of the calls, whatever streams do */
@@ -280,24 +282,24 @@ static ncclResult_t submit(
 	if (task_place(task))
 		return ncclSuccess;
 	/* Whatever of it is in the stream must not wait for ever. */
-	nccl_comm_fail(comm, ncclUnhandledCudaError);
+	softnccl_comm_fail(comm, ncclUnhandledCudaError);
 	if (!capturing) {
 		task_start(task);
 		task_drop(task);
 	}
-	return nccl_fail(ncclUnhandledCudaError, "the stream cannot be used");
+	return softnccl_fail(ncclUnhandledCudaError, "the stream cannot be used");
 }
 
-ncclResult_t nccl_submit(
-	struct ncclComm *comm, const struct nccl_operation *operations, int count)
+ncclResult_t softnccl_submit(
+	struct ncclComm *comm, const struct softnccl_operation *operations, int count)
 {
 	CUcontext popped;
 	ncclResult_t status;
 
 	if (comm->error)
-		return nccl_fail((ncclResult_t)comm->error, "the communicator has failed");
+		return softnccl_fail((ncclResult_t)comm->error, "the communicator has failed");
 	if (cuCtxPushCurrent(comm->context))
-		return nccl_fail(ncclUnhandledCudaError, "the context is gone");
+		return softnccl_fail(ncclUnhandledCudaError, "the context is gone");
 	status = submit(comm, operations, count);
 	cuCtxPopCurrent(&popped);
 	return status;
