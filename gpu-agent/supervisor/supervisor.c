@@ -73,7 +73,7 @@ static void tell(struct supervisor *s, const struct control *c, int fd)
 		if (poll(&p, 1, FRONT_READS_MS) == 1)
 			ret = descriptors_send(s->control, c, sizeof(*c), &fd, fd >= 0, 0);
 	}
-	if (ret && ret != -EPIPE) {
+	if (ret && ret != -EPIPE && s->front > 0) {
 		log_error("front.stuck", "front=%d text=\"%s\"", s->front, strerror(-ret));
 		kill(s->front, SIGKILL);
 	}
