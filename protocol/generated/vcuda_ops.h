@@ -99,6 +99,9 @@ enum vcuda_op {
 	OP_vcudaMirrorFetch = 203,
 	OP_vcudaMirrorWait = 204,
 	OP_vcudaCusparseObjectClose = 205,
+	OP_vcudaCaptureBeginEdges = 206,
+	OP_vcudaCaptureTailEdges = 207,
+	OP_vcudaCaptureUpdateEdges = 208,
 };
 
 #endif

@@ -447,11 +447,8 @@ struct wire_vcudaCaptureBegin {
 	uint32_t existing;
 	uint32_t count;
 	struct wire_run after; /* 4*count x byte */
-	uint32_t edges;
-	struct wire_run data; /* 8*edges x byte */
-	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 48, "");
+_Static_assert(sizeof(struct wire_vcudaCaptureBegin) == 32, "");
 
 /* call 76 */
 struct wire_vcudaCaptureEnd {
@@ -489,11 +486,8 @@ struct wire_vcudaCaptureUpdate {
 	uint32_t flags;
 	uint32_t count;
 	struct wire_run after; /* 4*count x byte */
-	uint32_t edges;
-	struct wire_run data; /* 8*edges x byte */
-	uint32_t pad_0;
 };
-_Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 48, "");
+_Static_assert(sizeof(struct wire_vcudaCaptureUpdate) == 32, "");
 
 /* call 79 */
 struct wire_vcudaGraphInstantiate {
@@ -1020,5 +1014,44 @@ struct wire_vcudaCusparseObjectClose {
 	uint64_t object; /* KIND_cusparseObject, not valid after this */
 };
 _Static_assert(sizeof(struct wire_vcudaCusparseObjectClose) == 8, "");
+
+/* post 206 */
+struct wire_vcudaCaptureBeginEdges {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t existing;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+	struct wire_run data; /* 8*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureBeginEdges) == 40, "");
+
+/* call 207 */
+struct wire_vcudaCaptureTailEdges {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t first;
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTailEdges) == 24, "");
+struct wire_vcudaCaptureTailEdges_reply {
+	uint32_t nodes;
+	uint32_t total;
+	uint32_t count;
+	struct wire_run list; /* at most 1900 x byte */
+	uint32_t pad_0;
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureTailEdges_reply) == 24, "");
+
+/* post 208 */
+struct wire_vcudaCaptureUpdateEdges {
+	uint64_t stream; /* KIND_CUstream */
+	uint64_t graph; /* KIND_KIND_CUgraph */
+	uint32_t flags;
+	uint32_t count;
+	struct wire_run after; /* 4*count x byte */
+	struct wire_run data; /* 8*count x byte */
+};
+_Static_assert(sizeof(struct wire_vcudaCaptureUpdateEdges) == 40, "");
 
 #endif

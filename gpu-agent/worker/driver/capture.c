@@ -147,23 +147,11 @@ static CUresult capture_new(
 	return CUDA_SUCCESS;
 }
 
-/* What the edges from COUNT nodes say; NULL: no more than before and behind. */
-static const CUgraphEdgeData *edges_in(
-	struct request *r, const struct wire_run *run, uint32_t edges, uint32_t count)
-{
-	const void *data = worker_in(r, run, sizeof(CUgraphEdgeData) * (uint64_t)edges);
-
-	if (edges && edges != count)
-		worker_refuse(r, CUDA_ERROR_INVALID_VALUE);
-	return edges ? data : NULL;
-}
-
 static CUresult capture_into(struct worker *w, struct request *r, struct worker_stream *stream,
-	struct worker_graph *graph)
+	struct worker_graph *graph, const CUgraphEdgeData *data)
 {
 	const struct wire_vcudaCaptureBegin *req = (const void *)r->body;
 	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
-	const CUgraphEdgeData *data = edges_in(r, &req->data, req->edges, req->count);
 	CUgraphNode *nodes = graph_nodes_in(r, graph, after, req->count);
 	CUresult status;
 
@@ -188,7 +176,8 @@ static CUresult capture_into(struct worker *w, struct request *r, struct worker_
 	return CUDA_SUCCESS;
 }
 
-CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
+/* DATA: what the edges from the nodes say; NULL: no more than before and behind. */
+static CUresult capture_begin(struct worker *w, struct request *r, const CUgraphEdgeData *data)
 {
 	const struct wire_vcudaCaptureBegin *req = (const void *)r->body;
 	struct worker_stream *stream = worker_stream_object(w, r, req->stream);
@@ -204,7 +193,7 @@ CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
 	if (stream->capture)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	capture_prepare(w, stream);
-	status = req->existing ? capture_into(w, r, stream, graph)
+	status = req->existing ? capture_into(w, r, stream, graph, data)
 			       : capture_new(w, r, stream, req->graph);
 	if (!status)
 		w->captures++;
@@ -212,6 +201,23 @@ CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
 		capture_drop_events(w);
 	return status;
 }
+
+CUresult serve_vcudaCaptureBegin(struct worker *w, struct request *r)
+{
+	return capture_begin(w, r, NULL);
+}
+
+/* The form without data is what this one's body begins with. */
+CUresult serve_vcudaCaptureBeginEdges(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureBeginEdges *req = (const void *)r->body;
+
+	return capture_begin(
+		w, r, worker_in(r, &req->data, sizeof(CUgraphEdgeData) * (uint64_t)req->count));
+}
+_Static_assert(offsetof(struct wire_vcudaCaptureBeginEdges, data) ==
+		       sizeof(struct wire_vcudaCaptureBegin),
+	"");
 
 CUresult serve_vcudaCaptureEnd(struct worker *w, struct request *r)
 {
@@ -254,14 +260,14 @@ void worker_capture_stream_gone(struct worker *w, struct worker_stream *stream)
 		graph_drop_object(w, graph);
 }
 
-CUresult serve_vcudaCaptureTail(struct worker *w, struct request *r)
+/* EACH: bytes of a struct graph_tail that are told of each node. */
+static CUresult capture_tail(struct worker *w, struct request *r, size_t each)
 {
-	enum { ROOM = 1900 / sizeof(struct graph_tail) };
 	const struct wire_vcudaCaptureTail *req = (const void *)r->body;
 	struct wire_vcudaCaptureTail_reply *answer = (void *)r->answer;
 	CUstream stream = worker_stream(w, r, req->stream);
 	struct worker_graph *graph = graph_of(w, r, req->graph);
-	struct graph_tail list[ROOM] = {0};
+	unsigned char list[1900];
 	struct captured captured;
 	CUresult status;
 
@@ -278,26 +284,39 @@ CUresult serve_vcudaCaptureTail(struct worker *w, struct request *r)
 		return status;
 	answer->nodes = graph->count;
 	answer->total = (uint32_t)captured.count;
-	for (size_t i = req->first; i < captured.count && answer->count < ROOM; i++) {
-		struct graph_tail *tail = &list[answer->count++];
+	for (size_t i = req->first;
+		i < captured.count && (answer->count + 1) * each <= sizeof(list); i++) {
+		struct graph_tail tail = {graph_number_of(graph, captured.after[i]), {0}};
 
-		tail->from = graph_number_of(graph, captured.after[i]);
 		if (captured.edges)
-			memcpy(tail->data, &captured.edges[i], sizeof(tail->data));
+			memcpy(tail.data, &captured.edges[i], sizeof(tail.data));
+		memcpy(list + answer->count++ * each, &tail, each);
 	}
 	if (answer->count)
-		memcpy(worker_out(r, &answer->list, answer->count * sizeof(*list)), list,
-			answer->count * sizeof(*list));
+		memcpy(worker_out(r, &answer->list, answer->count * each), list,
+			answer->count * each);
 	return r->refused;
 }
 
-CUresult serve_vcudaCaptureUpdate(struct worker *w, struct request *r)
+CUresult serve_vcudaCaptureTail(struct worker *w, struct request *r)
+{
+	return capture_tail(w, r, sizeof(uint32_t));
+}
+
+CUresult serve_vcudaCaptureTailEdges(struct worker *w, struct request *r)
+{
+	return capture_tail(w, r, sizeof(struct graph_tail));
+}
+_Static_assert(sizeof(struct wire_vcudaCaptureTailEdges_reply) ==
+		       sizeof(struct wire_vcudaCaptureTail_reply),
+	"");
+
+static CUresult capture_update(struct worker *w, struct request *r, const CUgraphEdgeData *data)
 {
 	const struct wire_vcudaCaptureUpdate *req = (const void *)r->body;
 	CUstream stream = worker_stream(w, r, req->stream);
 	struct worker_graph *graph = graph_of(w, r, req->graph);
 	const uint32_t *after = worker_in(r, &req->after, 4ull * req->count);
-	const CUgraphEdgeData *data = edges_in(r, &req->data, req->edges, req->count);
 	CUgraphNode *nodes = graph_nodes_in(r, graph, after, req->count);
 	CUresult status;
 
@@ -312,6 +331,22 @@ CUresult serve_vcudaCaptureUpdate(struct worker *w, struct request *r)
 	free(nodes);
 	return status;
 }
+
+CUresult serve_vcudaCaptureUpdate(struct worker *w, struct request *r)
+{
+	return capture_update(w, r, NULL);
+}
+
+CUresult serve_vcudaCaptureUpdateEdges(struct worker *w, struct request *r)
+{
+	const struct wire_vcudaCaptureUpdateEdges *req = (const void *)r->body;
+
+	return capture_update(
+		w, r, worker_in(r, &req->data, sizeof(CUgraphEdgeData) * (uint64_t)req->count));
+}
+_Static_assert(offsetof(struct wire_vcudaCaptureUpdateEdges, data) ==
+		       sizeof(struct wire_vcudaCaptureUpdate),
+	"");
 
 CUresult serve_vcudaCaptureEmpty(struct worker *w, struct request *r)
 {

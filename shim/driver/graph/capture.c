@@ -229,7 +229,7 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	const uint32_t *after, const CUgraphEdgeData *data, size_t count)
 {
 	struct context *context = context_current();
-	struct wire_vcudaCaptureBegin *body;
+	struct wire_vcudaCaptureBeginEdges *body;
 	struct shim_call call;
 	struct stream *stream;
 	struct capture *c;
@@ -275,14 +275,16 @@ CUresult capture_begin(CUstream hStream, CUstreamCaptureMode mode, struct graph 
 	atomic_fetch_add(&captures.open, 1);
 	pthread_mutex_unlock(&captures.lock);
 
-	body = shim_begin(&call, OP_vcudaCaptureBegin, sizeof(*body));
+	body = data ? shim_begin(&call, OP_vcudaCaptureBeginEdges, sizeof(*body))
+		    : shim_begin(&call, OP_vcudaCaptureBegin,
+			      sizeof(struct wire_vcudaCaptureBegin));
 	body->stream = number;
 	body->graph = c->graph->handle;
 	body->existing = existing != NULL;
 	body->count = (uint32_t)count;
-	body->edges = data ? (uint32_t)count : 0;
 	shim_put(&call, &body->after, after, count * sizeof(*after));
-	shim_put(&call, &body->data, data, body->edges * sizeof(*data));
+	if (data)
+		shim_put(&call, &body->data, data, count * sizeof(*data));
 	status = shim_post(&call);
 	if (status) {
 		struct graph *graph = existing ? NULL : c->graph;

@@ -74,16 +74,18 @@ CUresult capture_edges(
 	return CUDA_SUCCESS;
 }
 
-/* What the stream's next node waits for, as far as one answer tells it, behind *HAVE others. */
-static CUresult tail_ask(struct capture *c, uint64_t stream, size_t *have, size_t *total)
+/* What the stream's next node waits for, as far as one answer tells it, behind *HAVE others.
+ * EACH: bytes of a struct graph_tail that OP tells of each. */
+static CUresult tail_ask(struct capture *c, uint64_t stream, uint16_t op, size_t each,
+	size_t *have, size_t *total)
 {
 	const struct wire_vcudaCaptureTail_reply *reply;
 	struct wire_vcudaCaptureTail *body;
-	const struct graph_tail *list;
+	const unsigned char *list;
 	struct shim_call call;
 	size_t bytes;
 
-	body = shim_begin(&call, OP_vcudaCaptureTail, sizeof(*body));
+	body = shim_begin(&call, op, sizeof(*body));
 	body->stream = stream;
 	body->graph = c->graph->handle;
 	body->first = (uint32_t)*have;
@@ -100,11 +102,14 @@ static CUresult tail_ask(struct capture *c, uint64_t stream, size_t *have, size_
 		c->edges = calloc(*total + 1, sizeof(*c->edges));
 		c->room = c->tail && c->edges ? *total : 0;
 	}
-	if (!c->tail || !c->edges || (*have < *total && (!list || bytes < sizeof(*list))))
+	if (!c->tail || !c->edges || (*have < *total && (!list || bytes < each)))
 		call.status = CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; !call.status && i < bytes / sizeof(*list) && *have < c->room; i++) {
-		c->tail[*have] = graph_node_name(c->graph, list[i].from);
-		memcpy(&c->edges[(*have)++], list[i].data, sizeof(*c->edges));
+	for (size_t i = 0; !call.status && i < bytes / each && *have < c->room; i++) {
+		struct graph_tail tail = {0};
+
+		memcpy(&tail, list + i * each, each);
+		c->tail[*have] = graph_node_name(c->graph, tail.from);
+		memcpy(&c->edges[(*have)++], tail.data, sizeof(*c->edges));
 	}
 	return shim_end(&call);
 }
@@ -112,13 +117,20 @@ static CUresult tail_ask(struct capture *c, uint64_t stream, size_t *have, size_
 /* Asks for all of it; kept with the capture until it is asked again. */
 static CUresult capture_tail(struct capture *c, uint64_t stream, size_t *total)
 {
-	size_t have = 0;
+	uint16_t op = OP_vcudaCaptureTailEdges;
+	size_t have = 0, each = sizeof(struct graph_tail);
 	CUresult status;
 
 	*total = 0;
-	do
-		status = tail_ask(c, stream, &have, total);
-	while (!status && have < *total && have < c->room);
+	do {
+		status = tail_ask(c, stream, op, each, &have, total);
+		if (status == CUDA_ERROR_NOT_SUPPORTED && op != OP_vcudaCaptureTail) {
+			/* An older agent, where edges say nothing. */
+			op = OP_vcudaCaptureTail;
+			each = sizeof(uint32_t);
+			status = tail_ask(c, stream, op, each, &have, total);
+		}
+	} while (!status && have < *total && have < c->room);
 	*total = have;
 	return status;
 }
@@ -163,7 +175,7 @@ CUresult hand_cuStreamGetCaptureInfo_v3(CUstream hStream,
 CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
 	const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-	struct wire_vcudaCaptureUpdate *body;
+	struct wire_vcudaCaptureUpdateEdges *body;
 	struct shim_call call;
 	struct graph *graph;
 	uint64_t stream;
@@ -185,14 +197,17 @@ CUresult hand_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode
 		free(after);
 		return status;
 	}
-	body = shim_begin(&call, OP_vcudaCaptureUpdate, sizeof(*body));
+	body = dependencyData ? shim_begin(&call, OP_vcudaCaptureUpdateEdges, sizeof(*body))
+			      : shim_begin(&call, OP_vcudaCaptureUpdate,
+					sizeof(struct wire_vcudaCaptureUpdate));
 	body->stream = stream;
 	body->graph = graph->handle;
 	body->flags = flags;
 	body->count = (uint32_t)numDependencies;
-	body->edges = dependencyData ? body->count : 0;
 	shim_put(&call, &body->after, after, numDependencies * sizeof(*after));
-	shim_put(&call, &body->data, dependencyData, body->edges * sizeof(*dependencyData));
+	if (dependencyData)
+		shim_put(&call, &body->data, dependencyData,
+			numDependencies * sizeof(*dependencyData));
 	free(after);
 	return shim_post(&call);
 }
