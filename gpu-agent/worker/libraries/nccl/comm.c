@@ -147,7 +147,7 @@ static void comm_unname(struct worker *w, struct nccl_comm *comm)
 	struct name *name = names_find(w, comm->handle, KIND_ncclComm);
 
 	if (name && name->object == comm)
-		name->object = NULL;
+		names_forget(w, name);
 	comm->ended = true;
 }
 
