@@ -57,6 +57,13 @@ verdict $? "the exit status is the program's"
 said=$(LD_BIND_NOW=1 LD_PRELOAD=$preload sh -c 'exit 7' 2>&1)
 [ $? -eq 7 ]
 verdict $? "no function is missing where all are looked for at the start${said:+: $said}"
+missing=
+for f in "$lib"/lib*.so.*; do
+	said=$(LD_BIND_NOW=1 LD_PRELOAD=$f sh -c 'exit 7' 2>&1)
+	[ $? -eq 7 ] || missing+=" $(basename "$f"): $said"
+done
+[ -z "$missing" ]
+verdict $? "none is missing in a library that is loaded alone either$missing"
 
 # Best of 200 each, in turn, and up to five times that where it is too much: the machine is shared,
 # and its load comes and goes.

@@ -5,6 +5,7 @@
 #include "shim/libraries/common/front.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,6 +95,20 @@ EXPORT CUresult vcuda_front_send(const struct front_frame *frame)
 EXPORT bool vcuda_front_keeps(void)
 {
 	return shim_perf & PERF_CACHE;
+}
+
+static _Atomic(front_matrix_read *) matrix_read;
+
+EXPORT void vcuda_front_matrix_by(front_matrix_read *read)
+{
+	atomic_store(&matrix_read, read);
+}
+
+EXPORT bool vcuda_front_matrix(const void *descriptor, int32_t content[4])
+{
+	front_matrix_read *read = atomic_load(&matrix_read);
+
+	return read && read(descriptor, content);
 }
 
 EXPORT CUresult vcuda_front_context(void)

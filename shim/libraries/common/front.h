@@ -72,6 +72,14 @@ static inline CUresult front_post(uint16_t op, const void *body, size_t body_byt
 /* The context that is current, made the first device's primary one where there is none. */
 CUresult vcuda_front_context(void);
 
+/* A cusparseMatDescr_t is cuSPARSE's, and cuSOLVER's calls take it: their fronts may lie in
+ * libraries that do not know each other. READ gives type, fill mode, kind of diagonal and index
+ * base, or false: it is none. */
+typedef bool front_matrix_read(const void *descriptor, int32_t content[4]);
+void vcuda_front_matrix_by(front_matrix_read *read);
+/* False also where nobody has made one. */
+bool vcuda_front_matrix(const void *descriptor, int32_t content[4]);
+
 /* What crosses for a stream in a frame that has several, before work on it; in its context. */
 CUresult vcuda_front_stream(CUstream stream, uint64_t *number);
 

@@ -8,20 +8,16 @@
 
 #include "protocol/generated/cusolver_ops.h"
 
-/* cuSPARSE's front, which has the descriptors, exports these; each returns the enumeration. */
-int cusparseGetMatType(const void *descriptor);
-int cusparseGetMatFillMode(const void *descriptor);
-int cusparseGetMatDiagType(const void *descriptor);
-int cusparseGetMatIndexBase(const void *descriptor);
-
 bool cusolver_matrix_of(const void *descriptor, struct cusolver_matrix *matrix)
 {
-	if (!descriptor)
+	int32_t content[4];
+
+	if (!descriptor || !vcuda_front_matrix(descriptor, content))
 		return false;
-	matrix->type = cusparseGetMatType(descriptor);
-	matrix->fill = cusparseGetMatFillMode(descriptor);
-	matrix->diagonal = cusparseGetMatDiagType(descriptor);
-	matrix->base = cusparseGetMatIndexBase(descriptor);
+	matrix->type = content[0];
+	matrix->fill = content[1];
+	matrix->diagonal = content[2];
+	matrix->base = content[3];
 	return matrix->type >= 0 && matrix->type <= 3 && matrix->fill >= 0 &&
 	       matrix->fill <= 1 && matrix->diagonal >= 0 && matrix->diagonal <= 1 &&
 	       matrix->base >= 0 && matrix->base <= 1;

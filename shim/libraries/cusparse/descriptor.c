@@ -3,6 +3,7 @@
  * What all descriptors have in common: made, put into calls, ended.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/generated/vcuda_ops.h"
 #include "protocol/generated/vcuda_wire.h"
@@ -10,6 +11,16 @@
 #include "shim/libraries/cusparse/cusparse.h"
 
 #define MAGIC 0x72617073u
+
+static bool matrix_read(const void *descriptor, int32_t content[4])
+{
+	const struct cusparse_object *o = cusparse_of(descriptor, CUSPARSE_ITEM_MATRIX);
+
+	if (o)
+		memcpy(content, &o->content.matrix, sizeof(o->content.matrix));
+	return o;
+}
+_Static_assert(sizeof(struct cusparse_matrix) == 4 * sizeof(int32_t), "front.h");
 
 cusparseStatus_t cusparse_new(void **descriptor, uint32_t kind)
 {
@@ -23,6 +34,8 @@ cusparseStatus_t cusparse_new(void **descriptor, uint32_t kind)
 	o->magic = MAGIC;
 	o->kind = kind;
 	*descriptor = o;
+	if (kind == CUSPARSE_ITEM_MATRIX)
+		vcuda_front_matrix_by(matrix_read);
 	return CUSPARSE_STATUS_SUCCESS;
 }
 
