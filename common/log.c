@@ -183,8 +183,9 @@ static void log_write(const struct log_subject *subject, enum log_level level,
 }
 
 /* What log_event and log_of have in common: errno stays. */
-static void log_format_line(const struct log_subject *subject, enum log_level level,
-	const char *event, const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static void log_format_line(
+	const struct log_subject *subject, enum log_level level, const char *event,
+	const char *format, va_list args)
 {
 	char text[LOG_TEXT_MAX];
 	int saved = errno;
