@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -174,12 +173,9 @@ int adopt_adopt(struct channel *channel, const struct channel_request *request)
 	memcpy(channel->program, request->program, sizeof(channel->program));
 	log_quote(program, sizeof(program), channel->program);
 	status = adopt_grant(channel, request, &carry, &error);
-	if (!status) {
-		channel->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		if (channel->doorbell < 0 || !adopt_session(channel, &carry, request)) {
-			error_set(&error, errno, "a doorbell and a thread");
-			status = STATUS_NOT_READY;
-		}
+	if (!status && !adopt_session(channel, &carry, request)) {
+		error_set(&error, errno, "a thread that dials the agent");
+		status = STATUS_NOT_READY;
 	}
 	explicit_bzero(&carry, sizeof(carry));
 	answer = request_answer(request, status, error.text);
