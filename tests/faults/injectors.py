@@ -11,8 +11,6 @@ import urllib.error
 from rig import GONE, alive, children, kill, wait_for
 
 RIGHT, LOST, NOT_READY, NO_MEMORY, NO_DEVICE = "right", 911, 802, 2, 100
-# A sidecar that is started again takes its programs over: 1 once that is so.
-SIDECAR_RESUMES = os.environ.get("VCUDA_TEST_SIDECAR_RESUMES") == "1"
 
 
 # --- the wire ---
@@ -117,10 +115,10 @@ def supervisor_killed(rig, app, rng):
 
 
 def sidecar_killed(rig, app, rng):
+    """Another one is started on the same socket, as a kubelet does it."""
     kill(rig.sidecar.pid)
     rig.sidecar.process.wait(10)
-    if SIDECAR_RESUMES:
-        rig.start_sidecar()
+    rig.start_sidecar()
 
 
 # --- resources ---
@@ -195,6 +193,5 @@ FAULTS = {
     "front-files": Fault(no_descriptors(lambda rig: rig.agent.front()), attach=SHORT),
     "agent-files": Fault(no_descriptors(lambda rig: rig.agent.pid), attach=SHORT),
     "agent-kill": Fault(supervisor_killed, often=(LOST,), ends=True, attach=WAVERS, ending=WAVERS),
-    "sidecar-kill": Fault(sidecar_killed, often=(RIGHT,) if SIDECAR_RESUMES else (LOST,),
-                          ends=not SIDECAR_RESUMES, attach=(*WAVERS, NO_DEVICE), ending=WAVERS),
+    "sidecar-kill": Fault(sidecar_killed, attach=(*WAVERS, NO_DEVICE)),
 }
