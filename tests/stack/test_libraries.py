@@ -33,7 +33,7 @@ def agent_with(path, text):
 
     def looked():
         text = agent.http("/readyz?verbose")
-        return text if text.count("] libcu") == LINES else None
+        return text if text.count("] lib") == LINES else None
     return agent, wait_for(looked, 10, "the agent has looked for its libraries")
 
 
