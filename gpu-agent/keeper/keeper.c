@@ -223,15 +223,18 @@ static int keep_certificate(struct keeper *k, struct error *error)
 	return ret;
 }
 
+static void print_usage(FILE *out)
+{
+	fprintf(out, "usage: gpu-agent keep [--keys NAMESPACE/CONFIGMAP]\n"
+		     "       [--certificate NAMESPACE/SECRET --name DNS-NAME [--ca "
+		     "NAMESPACE/CONFIGMAP]…]\n"
+		     "       [--account FOLDER]\n");
+}
+
 static int usage(const char *what)
 {
-	fprintf(stderr,
-		"gpu-agent keep: %s\n"
-		"usage: gpu-agent keep [--keys NAMESPACE/CONFIGMAP]\n"
-		"       [--certificate NAMESPACE/SECRET --name DNS-NAME [--ca "
-		"NAMESPACE/CONFIGMAP]…]\n"
-		"       [--account FOLDER]\n",
-		what);
+	fprintf(stderr, "gpu-agent keep: %s\n", what);
+	print_usage(stderr);
 	return 2;
 }
 
@@ -263,6 +266,10 @@ int keeper_main(int argc, char **argv)
 	struct error error;
 	int status = 0;
 
+	if (argc && !strcmp(argv[0], "--help")) {
+		print_usage(stdout);
+		return 0;
+	}
 	for (int i = 0; i < argc; i += 2) {
 		const char **at = place(&k, argv[i]);
 

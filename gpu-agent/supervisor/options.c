@@ -57,7 +57,8 @@ static void print_help(void)
 {
 	printf("gpu-agent: serves this machine's GPUs to vcuda clients.\n\n"
 	       "usage: gpu-agent [--config FILE] [flags]\n"
-	       "       gpu-agent -n native -s SEND -r RECV -p CONTROL\n\n");
+	       "       gpu-agent -n native -s SEND -r RECV -p CONTROL\n"
+	       "       gpu-agent keep --help   (certificate and keys of a cluster)\n\n");
 	for (size_t i = 0; i < FLAGS; i++) {
 		char left[40];
 
