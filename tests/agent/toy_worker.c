@@ -205,7 +205,7 @@ int worker_main(const struct agent_config *config, int handoff_fd)
 			hear(&h);
 			if (h.what == HANDOFF_ADOPTED)
 				adopted(h.bytes, NULL, -1);
-			else if (h.what != HANDOFF_OTHERS)
+			else if (h.what != HANDOFF_OTHERS && h.what != HANDOFF_STRIPE)
 				return 0;
 			continue;
 		}
