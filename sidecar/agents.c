@@ -160,15 +160,19 @@ static void remember(struct agents *agents, const char *address)
 	pthread_mutex_unlock(&agents->lock);
 }
 
+/* All that the list stands for, to be freed. 0, or -errno with *error. */
+static int candidates_of(const char *list, struct candidates **all, struct error *error)
+{
+	*all = calloc(1, sizeof(**all));
+	return *all ? expand(list, *all, error) : error_set(error, ENOMEM, "a list of agents");
+}
+
 int agents_keep(
 	struct agents *agents, const char *list, const char *address, struct error *error)
 {
-	cleanup_free struct candidates *all = calloc(1, sizeof(*all));
-	int ret;
+	cleanup_free struct candidates *all = NULL;
+	int ret = candidates_of(list, &all, error);
 
-	if (!all)
-		return error_set(error, ENOMEM, "a list of agents");
-	ret = expand(list, all, error);
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < all->count; i++) {
@@ -196,12 +200,9 @@ static int choose(struct agents *agents, const char *list, const char *failed,
 	const struct session_hello *hello, struct session_welcome *welcome, uint64_t deadline,
 	struct link **link, struct error *error)
 {
-	cleanup_free struct candidates *all = calloc(1, sizeof(*all));
-	int ret;
+	cleanup_free struct candidates *all = NULL;
+	int ret = candidates_of(list, &all, error);
 
-	if (!all)
-		return error_set(error, ENOMEM, "a list of agents");
-	ret = expand(list, all, error);
 	if (ret < 0)
 		return ret;
 	if (all->count > 1)
