@@ -184,35 +184,18 @@ void resume_stop(struct resume *resume)
 	link_close(resume_finish(resume));
 }
 
-/* Says END, again where the road is cut just then: else the session holds its memory until the
- * grace is over.  A port that is closed has no workers. */
-static void part(struct resume *resume)
+void resume_part(struct resume *resume, bool tell)
 {
-	uint64_t until = wait_now() + PART_NS, pause = PAUSE_LEAST_NS;
 	struct session_welcome welcome;
 	struct link *link = NULL;
 	struct error error;
 
-	resume->hello.role = SESSION_END;
-	atomic_store(&resume->stop, 0);
-	for (;;) {
-		int ret = transport_dial(
-			resume->address, &resume->hello, &welcome, until, &link, &error);
-
-		if (!ret)
-			return;
-		log_debug("resume.part", "text=\"%s\"", error.text);
-		if (ret == -ECONNREFUSED || wait_now() + pause >= until)
-			return;
-		pause_for(resume, pause);
-		pause *= 2;
-	}
-}
-
-void resume_part(struct resume *resume, bool tell)
-{
 	resume_stop(resume);
-	if (resume->possible && tell)
-		part(resume);
+	if (resume->possible && tell) {
+		resume->hello.role = SESSION_END;
+		if (transport_dial(resume->address, &resume->hello, &welcome,
+			    wait_now() + PART_NS, &link, &error))
+			log_debug("resume.part", "text=\"%s\"", error.text);
+	}
 	explicit_bzero(&resume->hello, sizeof(resume->hello));
 }

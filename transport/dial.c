@@ -21,6 +21,7 @@
 #define AGAIN_NS 100000000ull
 #define AGAIN_MOST 4
 #define END_NS 1500000000ull /* for END to arrive */
+#define END_PAUSE_NS 50000000ull
 
 static _Thread_local struct {
 	void (*told)(void *argument, const struct session_welcome *welcome);
@@ -187,7 +188,7 @@ static int dial_all(struct dial *dial, struct session_hello *hello,
 		if (fd < 0)
 			return fd;
 		fds[(*count)++] = fd;
-		if (hello->role == SESSION_PROBE || hello->role == SESSION_END)
+		if (hello->role == SESSION_PROBE)
 			return 0;
 		if (*count == 1 && listener.told)
 			listener.told(listener.argument, welcome);
@@ -213,28 +214,34 @@ static void drop_all(const struct dial *dial, int *fds, unsigned *count)
 		transport_drop(dial->transport, fds[--*count]);
 }
 
-/* A session was granted, and its client will not have it: without END the agent would keep it
- * for the grace, for a client that was cut.  The road may be cut still. */
+/* END, until it arrives: the road may be cut just then, and without it the agent keeps the
+ * session's memory until the grace is over.  A port that is closed has no workers. */
+static int say_end(
+	struct dial *dial, const struct session_hello *hello, struct session_welcome *welcome)
+{
+	int fd;
+
+	for (uint64_t pause = END_PAUSE_NS;; pause *= 2) {
+		fd = dial_join(dial, hello, welcome);
+		if (fd >= 0)
+			transport_drop(dial->transport, fd);
+		if (fd >= 0 || fd == -ECONNREFUSED || wait_now() + pause >= dial->deadline)
+			return fd < 0 ? fd : 0;
+		poll(NULL, 0, (int)(pause / 1000000));
+	}
+}
+
+/* A session was granted, and its client will not have it. */
 static void give_up(struct dial *dial, struct session_hello *hello)
 {
-	const struct dial before = *dial;
-	uint64_t until = wait_now() + END_NS;
 	struct session_welcome welcome;
 	struct error error;
-	int fd = -1;
+	struct dial last = *dial;
 
 	hello->role = SESSION_END;
-	dial->error = &error;
-	dial->deadline = until;
-	for (int ms = 50; fd < 0 && fd != -ECONNREFUSED && wait_now() < until; ms *= 2) {
-		fd = dial_join(dial, hello, &welcome);
-		if (fd < 0)
-			poll(NULL, 0, ms);
-	}
-	if (fd >= 0)
-		transport_drop(dial->transport, fd);
-	dial->error = before.error;
-	dial->deadline = before.deadline;
+	last.error = &error;
+	last.deadline = wait_now() + END_NS;
+	say_end(&last, hello, &welcome);
 }
 
 /* Waits before try number TRY. false: it would be too late. */
@@ -265,7 +272,10 @@ int dial_session(struct dial *dial, const struct session_hello *wanted,
 			hello.version = SESSION_VERSION;
 		if (!hello.role)
 			hello.role = SESSION_COMMANDS;
-		ret = dial_all(dial, &hello, welcome, fds, &count);
+		if (hello.role == SESSION_END)
+			ret = say_end(dial, &hello, welcome);
+		else
+			ret = dial_all(dial, &hello, welcome, fds, &count);
 		if (ret && count && !wanted->role && welcome->features & SESSION_FEATURE_RESUME)
 			give_up(dial, &hello);
 	} while (ret && !wanted->role && front_died(ret, count, welcome) &&
