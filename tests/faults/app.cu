@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,8 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
+
+#include "tests/say.h"
 
 #define TAG 0x5eed0fa117ull /* tests/faults/counting_driver.c looks for it */
 #define HOSTILE 0xbad0fa117ull
@@ -35,19 +36,6 @@ static struct words want;
 static uint32_t steps, confirmed;
 static struct words *device;
 static std::atomic<uint32_t> called;
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	char line[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line) - 1, format, args);
-	va_end(args);
-	strcat(line, "\n");
-	if (write(STDOUT_FILENO, line, strlen(line)) < 0)
-		_exit(3);
-}
 
 __attribute__((noreturn)) static void failed(const char *what, cudaError_t error)
 {

@@ -3,10 +3,10 @@
 FAULTS_APP := $(BUILD)/faults/app
 FAULTS_DRIVER := $(BUILD)/faults/libcounting-driver.so
 
-$(FAULTS_APP): tests/faults/app.cu | $(CACHE)/.complete
+$(FAULTS_APP): tests/faults/app.cu tests/say.h | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared $< -o $@ -L$(CUDA13)/lib
+	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -I . $< -o $@ -L$(CUDA13)/lib
 
 FAULTS_DRIVER_SRCS := tests/faults/counting_driver.c tests/faults/hostile_worker.c
 $(FAULTS_DRIVER): $(FAULTS_DRIVER_SRCS) $(LIB)/libvcuda-softgpu.so

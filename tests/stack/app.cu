@@ -9,7 +9,6 @@
 #include <atomic>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "tests/say.h"
+
 #undef NDEBUG
 #include <assert.h>
 
@@ -29,20 +30,6 @@ static double now()
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	char line[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line) - 1, format, args);
-	va_end(args);
-	strcat(line, "\n");
-	/* One write a line: threads print too. */
-	if (write(STDOUT_FILENO, line, strlen(line)) < 0)
-		_exit(3);
 }
 
 static void must_at(int line, const char *what, cudaError_t got)

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,18 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	char line[256];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line) - 1, format, args);
-	va_end(args);
-	strcat(line, "\n");
-	if (write(STDOUT_FILENO, line, strlen(line)) < 0)
-		_exit(3);
-}
+#include "tests/say.h"
 
 static void must_at(int line, const char *what, bool right, int got)
 {

@@ -4,10 +4,10 @@ STACK_APP := $(BUILD)/stack/app
 
 STACK_OUTLAST := $(BUILD)/stack/outlast
 
-$(STACK_APP) $(STACK_OUTLAST): $(BUILD)/stack/%: tests/stack/%.cu | $(CACHE)/.complete
+$(STACK_APP) $(STACK_OUTLAST): $(BUILD)/stack/%: tests/stack/%.cu tests/say.h | $(CACHE)/.complete
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -Xcompiler -pthread $< -o $@ \
+	$(Q)$(CUDA13)/bin/nvcc -std=c++17 -O2 -cudart shared -I . -Xcompiler -pthread $< -o $@ \
 		-L$(CUDA13)/lib
 
 STACK_DRIVERS := $(addprefix $(BUILD)/stack/,libslow-driver.so libprying-driver.so libcaching-driver.so)
