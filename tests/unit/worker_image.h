@@ -10,19 +10,8 @@
 
 #include "tests/unit/worker_peer.h"
 
-/* Answered with success. */
-static inline void image_call(struct peer *p, uint16_t op, const void *body, size_t n)
-{
-	struct frame_header h = call_header(p, op, (uint32_t)n);
-	bool lost;
-
-	peer_send(p, &h, body);
-	assert_int_equal(peer_reply(p, &h, &lost), 0);
-	assert_int_equal(h.status, CUDA_SUCCESS);
-}
-
-/* PTX with its NUL; the kernel's NAME has four letters. */
-static inline void image_launch(struct peer *p, const char *ptx, const char *name)
+/* Brings the text PTX and loads it as MODULE; the load's status. */
+static inline CUresult image_load(struct peer *p, const char *ptx, uint64_t module)
 {
 	uint32_t size = (uint32_t)strlen(ptx) + 1;
 	struct {
@@ -32,15 +21,30 @@ static inline void image_launch(struct peer *p, const char *ptx, const char *nam
 	struct {
 		struct wire_vcudaModuleLoad load;
 		uint8_t digest[32];
-	} load = {.load = {.module = handle_make(1, KIND_CUmodule, 1),
+	} load = {.load = {.module = module,
 			  .digest = {sizeof(load.load), 32},
 			  .size = size,
 			  .kind = IMAGE_PTX,
 			  .jit = {sizeof(load.load), 0}}};
+	struct frame_header h = call_header(p, OP_vcudaModuleData, sizeof(data));
+
+	SHA256((const void *)ptx, size, data.digest);
+	memcpy(load.digest, data.digest, 32);
+	h.kind = FRAME_POST;
+	h.length += size;
+	peer_send(p, &h, &data);
+	assert_int_equal(send(p->commands, ptx, size, MSG_NOSIGNAL), size);
+	return CALL_OF(OP_vcudaModuleLoad, load);
+}
+
+/* PTX with its NUL; the kernel's NAME has four letters. */
+static inline void image_launch(struct peer *p, const char *ptx, const char *name)
+{
+	const uint64_t module = handle_make(1, KIND_CUmodule, 1);
 	struct {
 		struct wire_vcudaFunctionGet get;
 		char name[8];
-	} get = {.get = {.module = load.load.module,
+	} get = {.get = {.module = module,
 			 .function = handle_make(1, KIND_CUfunction, 2),
 			 .name = {sizeof(get.get), 5}}};
 	struct wire_vcudaLaunch launch = {.function = get.get.function,
@@ -50,18 +54,12 @@ static inline void image_launch(struct peer *p, const char *ptx, const char *nam
 		.blockX = 1,
 		.blockY = 1,
 		.blockZ = 1};
-	struct frame_header h = call_header(p, OP_vcudaModuleData, sizeof(data));
+	struct frame_header h;
 
 	assert_int_equal(strlen(name), 4);
 	memcpy(get.name, name, 5);
-	SHA256((const void *)ptx, size, data.digest);
-	memcpy(load.digest, data.digest, 32);
-	h.kind = FRAME_POST;
-	h.length += size;
-	peer_send(p, &h, &data);
-	assert_int_equal(send(p->commands, ptx, size, MSG_NOSIGNAL), size);
-	image_call(p, OP_vcudaModuleLoad, &load, sizeof(load));
-	image_call(p, OP_vcudaFunctionGet, &get, sizeof(get));
+	assert_int_equal(image_load(p, ptx, module), CUDA_SUCCESS);
+	assert_int_equal(CALL_OF(OP_vcudaFunctionGet, get), CUDA_SUCCESS);
 	h = call_header(p, OP_vcudaLaunch, sizeof(launch));
 	h.kind = FRAME_POST;
 	peer_send(p, &h, &launch);

@@ -108,28 +108,9 @@ static CUresult load(struct peer *p, const char *name, uint32_t generation)
 	static const char format[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
 				     ".visible .entry %s()\n{\n	ret;\n}\n";
 	char ptx[256];
-	uint32_t size = (uint32_t)snprintf(ptx, sizeof(ptx), format, name) + 1;
-	struct {
-		struct wire_vcudaModuleData data;
-		uint8_t digest[32];
-	} data = {.data = {.digest = {sizeof(data.data), 32}, .size = size}};
-	struct {
-		struct wire_vcudaModuleLoad load;
-		uint8_t digest[32];
-	} load = {.load = {.module = handle_make(generation, KIND_CUmodule, (uint32_t)name[0]),
-			  .digest = {sizeof(load.load), 32},
-			  .size = size,
-			  .kind = IMAGE_PTX,
-			  .jit = {sizeof(load.load), 0}}};
-	struct frame_header h = call_header(p, OP_vcudaModuleData, sizeof(data));
 
-	SHA256((const void *)ptx, size, data.digest);
-	memcpy(load.digest, data.digest, 32);
-	h.kind = FRAME_POST;
-	h.length += size;
-	peer_send(p, &h, &data);
-	assert_int_equal(send(p->commands, ptx, size, MSG_NOSIGNAL), size);
-	return CALL_OF(OP_vcudaModuleLoad, load);
+	snprintf(ptx, sizeof(ptx), format, name);
+	return image_load(p, ptx, handle_make(generation, KIND_CUmodule, (uint32_t)name[0]));
 }
 
 static CUresult unload(struct peer *p, const char *name, uint32_t generation)
