@@ -123,11 +123,6 @@ static double from_last(const struct dnn_recur *r, const struct dnn_rnn_layer *l
 	return biased(r, l->rb[gate], unit) + product(r->weights + l->r[gate] + unit * n, h, n);
 }
 
-static double clipped(const struct dnn_rnn *of, double cell)
-{
-	return !of->clips ? cell : fmin(fmax(cell, of->low), of->high);
-}
-
 /* The output before its projection; GRU's is in `out`, which it does not project. */
 static void unit_step(const struct dnn_recur *r, const struct dnn_rnn_layer *l,
 	const struct dnn_rnn_record *to, int64_t u, const double *x, const double *h,
@@ -147,8 +142,8 @@ static void unit_step(const struct dnn_recur *r, const struct dnn_rnn_layer *l,
 	case RNN_LSTM: /* input, forget, new, output */
 		for (int i = 0; i < 4; i++)
 			g[i] = i == 2 ? tanh(g[i]) : sigmoid(g[i]);
-		to->cell[u] = clipped(r->of, g[1] * c[u] + g[0] * g[2]);
-		to->inner[u] = g[3] * tanh(to->cell[u]);
+		to->cell[u] = g[1] * dnn_rnn_clipped(r->of, c[u]) + g[0] * g[2];
+		to->inner[u] = g[3] * tanh(dnn_rnn_clipped(r->of, to->cell[u]));
 		break;
 	default: /* reset, update, new */
 		g[0] = sigmoid(g[0]);

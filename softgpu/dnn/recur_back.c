@@ -32,21 +32,22 @@ static double unit_back(const struct dnn_recur *r, const struct dnn_rnn_record *
 {
 	int64_t wide = r->of->hidden;
 	const double *g = at->gate + u;
-	double tc, *d = at->d_input + u, *dl = at->d_last + u;
+	double tc, c, *d = at->d_input + u, *dl = at->d_last + u;
 
 	switch (r->of->cell) {
 	case RNN_RELU: d[0] = g[0] > 0 ? du : 0; break;
 	case RNN_TANH: d[0] = du * (1 - g[0] * g[0]); break;
 	case RNN_LSTM:
-		tc = tanh(at->cell[u]);
+		tc = tanh(dnn_rnn_clipped(r->of, at->cell[u]));
+		c = dnn_rnn_clipped(r->of, last_c);
 		*dc += du * g[3 * wide] * (1 - tc * tc);
 		if (r->of->clips && (at->cell[u] <= r->of->low || at->cell[u] >= r->of->high))
 			*dc = 0;
 		d[0] = *dc * g[2 * wide] * g[0] * (1 - g[0]);
-		d[wide] = *dc * last_c * g[wide] * (1 - g[wide]);
+		d[wide] = *dc * c * g[wide] * (1 - g[wide]);
 		d[2 * wide] = *dc * g[0] * (1 - g[2 * wide] * g[2 * wide]);
 		d[3 * wide] = du * tc * g[3 * wide] * (1 - g[3 * wide]);
-		*dc *= g[wide];
+		*dc *= c == last_c ? g[wide] : 0;
 		break;
 	default:
 		d[wide] = du * (last_h - g[2 * wide]) * g[wide] * (1 - g[wide]);

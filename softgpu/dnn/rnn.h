@@ -6,6 +6,8 @@
 #ifndef VCUDA_SOFTGPU_DNN_RNN_H
 #define VCUDA_SOFTGPU_DNN_RNN_H
 
+#include <math.h>
+
 #include "softgpu/dnn/dnn.h"
 
 enum { RNN_RELU, RNN_TANH, RNN_LSTM, RNN_GRU };
@@ -21,6 +23,12 @@ struct dnn_rnn {
 	double low, high;
 	const struct dnn_dropout *dropout; /* the program's; NULL: none */
 };
+
+/* An LSTM's cell: that of the step before as well as the new one. */
+static inline double dnn_rnn_clipped(const struct dnn_rnn *of, double cell)
+{
+	return of->clips ? fmin(fmax(cell, of->low), of->high) : cell;
+}
 
 /* An RNN data descriptor. */
 struct dnn_rnn_data {

@@ -225,6 +225,24 @@ static CUresult capture_wait_outside(struct CUstream_st *stream, CUevent event)
 	return CUDA_SUCCESS;
 }
 
+static void capture_enter(struct capture *c, struct CUstream_st *stream)
+{
+	stream->capture = c;
+	stream->captured = c->streams;
+	c->streams = stream;
+}
+
+static void capture_leave(struct CUstream_st *stream)
+{
+	struct CUstream_st **at = &stream->capture->streams;
+
+	while (*at != stream)
+		at = &(*at)->captured;
+	*at = stream->captured;
+	stream->captured = NULL;
+	stream->capture = NULL;
+}
+
 CUresult soft_capture_wait(struct CUstream_st *stream, CUevent event,
 	const struct event_capture *at, bool recorded, bool external, bool *handled)
 {
@@ -252,7 +270,7 @@ CUresult soft_capture_wait(struct CUstream_st *stream, CUevent event,
 		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
 	}
 	if (!stream->capture) {
-		stream->capture = theirs;
+		capture_enter(theirs, stream);
 		stream->tail.count = 0;
 	}
 	for (size_t i = 0; i < at->tail.count; i++)
@@ -265,9 +283,8 @@ void capture_forget_node(const struct CUgraphNode_st *node)
 {
 	struct capture *c = node->graph->capture;
 
-	for (struct CUstream_st *s = c ? c->context->streams : NULL; s; s = s->next)
-		if (s->capture == c)
-			node_set_remove(&s->tail, node);
+	for (struct CUstream_st *s = c ? c->streams : NULL; s; s = s->captured)
+		node_set_remove(&s->tail, node);
 }
 
 /* All its streams leave it.  What becomes of the graph is the caller's matter. */
@@ -275,11 +292,10 @@ static void capture_over(struct capture *c)
 {
 	struct capture **at = &captures;
 
-	for (struct CUstream_st *s = c->context->streams; s; s = s->next)
-		if (s->capture == c) {
-			s->capture = NULL;
-			s->tail.count = 0;
-		}
+	while (c->streams) {
+		c->streams->tail.count = 0;
+		capture_leave(c->streams);
+	}
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
@@ -296,10 +312,12 @@ void soft_capture_stream_gone(struct CUstream_st *stream)
 		return;
 	if (c->origin != stream) {
 		c->invalid = true;
-		stream->capture = NULL;
+		capture_leave(stream);
 		return;
 	}
-	graph = c->to_graph ? NULL : c->graph;
+	/* One that was there before goes too, as with NVIDIA's driver; a node's stays with it.
+	 */
+	graph = c->to_graph && c->graph->parent ? NULL : c->graph;
 	capture_over(c);
 	if (graph)
 		soft_graph_free(graph);
@@ -375,7 +393,7 @@ static CUresult capture_begin(CUstream handle, CUgraph graph, const CUgraphNode 
 		c->next = captures;
 		captures = c;
 		c->graph->capture = c;
-		stream->capture = c;
+		capture_enter(c, stream);
 	} else {
 		stream->tail.count = 0;
 		free(c);
@@ -405,8 +423,8 @@ static bool capture_joined(const struct capture *c)
 {
 	unsigned mark = graph_mark(&c->origin->tail);
 
-	for (struct CUstream_st *s = c->context->streams; s; s = s->next)
-		for (size_t i = 0; s->capture == c && i < s->tail.count; i++)
+	for (struct CUstream_st *s = c->streams; s; s = s->captured)
+		for (size_t i = 0; i < s->tail.count; i++)
 			if (s->tail.item[i]->mark != mark)
 				return false;
 	return true;
@@ -433,7 +451,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		ret = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	} else {
 		struct CUgraph_st *graph = c->graph;
-		bool kept = c->to_graph;
+		bool kept = c->to_graph && graph->parent;
 
 		if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
 			!pthread_equal(c->thread, pthread_self()))

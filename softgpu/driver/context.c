@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/peer.h"
 
 #define STACK_MAX 256
 /* How long a dying context's work may go on before its kernels are cancelled, and after. */
@@ -182,6 +183,9 @@ static void context_end(struct CUctx_st *context)
 	texture_release_context(context);
 	array_release_context(context);
 	memory_release_context(context);
+	pthread_mutex_lock(&context_lock);
+	peer_context_gone(context, contexts);
+	pthread_mutex_unlock(&context_lock);
 	for (;;) {
 		struct CUstream_st *stream;
 

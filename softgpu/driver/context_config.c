@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What may be set on a context and asked of it: limits, preferences, peers.
+ * What may be set on a context and asked of it: limits, preferences.
  */
 #include "softgpu/driver/softgpu.h"
 
@@ -139,40 +139,5 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinity
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	pExecAffinity->type = type;
 	pExecAffinity->param.smCount.val = device_sm_count();
-	return CUDA_SUCCESS;
-}
-
-/* Every device reaches all of the window: peers are a permission and nothing more. */
-CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
-{
-	struct CUctx_st *context;
-	CUresult ret = soft_context_current(&context);
-
-	if (!ret)
-		ret = context_check(peerContext);
-	if (ret)
-		return ret;
-	if (Flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (peerContext->device == context->device)
-		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-	if (context->peers & 1u << peerContext->device->ordinal)
-		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-	context->peers |= 1u << peerContext->device->ordinal;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
-{
-	struct CUctx_st *context;
-	CUresult ret = soft_context_current(&context);
-
-	if (!ret)
-		ret = context_check(peerContext);
-	if (ret)
-		return ret;
-	if (!(context->peers & 1u << peerContext->device->ordinal))
-		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-	context->peers &= ~(1u << peerContext->device->ordinal);
 	return CUDA_SUCCESS;
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "softgpu/driver/peer.h"
+
 #define DRIVER_VERSION 13000
 
 struct device soft_devices[DEVICES_MAX];
@@ -44,16 +46,17 @@ static void init(void)
 		sm_count = (unsigned)CPU_COUNT(&cpus);
 	if (sm_count == 0)
 		sm_count = 1;
+	for (unsigned i = 0; i < settings.devices; i++)
+		soft_devices[i].ordinal = (int)i;
 	if (!memory_init()) {
 		init_result = CUDA_ERROR_OUT_OF_MEMORY;
 		return;
 	}
-	if (ptx_init(&memory_window, 0) != 0) {
+	if (!peer_init() || ptx_init(&memory_window, 0) != 0) {
 		init_result = CUDA_ERROR_OUT_OF_MEMORY;
 		return;
 	}
 	for (unsigned i = 0; i < settings.devices; i++) {
-		soft_devices[i].ordinal = (int)i;
 		soft_devices[i].default_pool = soft_pool_default(&soft_devices[i]);
 		soft_devices[i].current_pool = soft_devices[i].default_pool;
 		if (!soft_devices[i].default_pool) {
@@ -251,42 +254,6 @@ CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevi
 	if (!pi || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	*pi = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
-{
-	CUresult ret = device_check(dev);
-
-	if (!ret)
-		ret = device_check(peerDev);
-	if (ret)
-		return ret;
-	if (!canAccessPeer)
-		return CUDA_ERROR_INVALID_VALUE;
-	*canAccessPeer = dev != peerDev;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetP2PAttribute(
-	int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
-{
-	CUresult ret = device_check(srcDevice);
-
-	if (!ret)
-		ret = device_check(dstDevice);
-	if (ret)
-		return ret;
-	if (!value || srcDevice == dstDevice)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch (attrib) {
-	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-	case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED: *value = 0; break;
-	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED: *value = 1; break;
-	default: return CUDA_ERROR_INVALID_VALUE;
-	}
 	return CUDA_SUCCESS;
 }
 

@@ -89,7 +89,8 @@ CUresult function_set_attribute(
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-		if (value < 0 || value > 8 || function->info.cluster[0])
+		/* One that is too large is refused at the launch. */
+		if (value < 0 || function->info.cluster[0])
 			return CUDA_ERROR_INVALID_VALUE;
 		function->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
 		return CUDA_SUCCESS;

@@ -75,11 +75,12 @@ struct capture {
 	struct capture *next;
 	struct CUgraph_st *graph;
 	struct CUstream_st *origin;
-	struct CUctx_st *context;
+	struct CUstream_st *streams; /* that are part of it, of whatever device */
+	struct CUctx_st *context;    /* the origin's */
 	CUstreamCaptureMode mode;
 	pthread_t thread;
 	unsigned long long id;
-	bool to_graph; /* the graph was there before, and stays */
+	bool to_graph; /* the graph was there before, and stays when the capture ends */
 	bool invalid;
 };
 

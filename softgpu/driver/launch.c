@@ -306,6 +306,7 @@ static CUresult attribute_set(struct ptx_launch *ptx, struct hints *hints,
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		hints->carveout = value->sharedMemCarveout;
 		break;
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: break; /* a hint */
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
 		if (value->deviceUpdatableKernelNode.deviceUpdatable)
 			return CUDA_ERROR_NOT_SUPPORTED;

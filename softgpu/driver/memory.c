@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/peer.h"
 #include "softgpu/driver/task.h"
 
 /* Where the window is wanted: above what ASan keeps for itself, below where programs and
@@ -115,12 +116,18 @@ static struct block *block_find(uint64_t address)
 	return range ? range->owner : NULL;
 }
 
+void memory_zone(const struct device *device, uint64_t *from, uint64_t *to)
+{
+	peer_zone(device, memory_window.base + GRANULE,
+		memory_window.base + memory_window.span / HEAP_SHARE, from, to);
+}
+
 CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t size,
 	size_t align, enum block_kind kind, struct CUmemPoolHandle_st *pool, uint64_t *address)
 {
 	bool charged = kind == BLOCK_DEVICE;
 	struct block *block;
-	uint64_t at;
+	uint64_t at, from, to;
 
 	if (size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -147,8 +154,8 @@ CUresult memory_allocate(struct CUctx_st *context, struct device *device, size_t
 		free(block);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	at = ranges_gap(&memory_blocks, block->span, align, memory_window.base + GRANULE,
-		memory_window.base + memory_window.span / HEAP_SHARE);
+	memory_zone(charged ? device : NULL, &from, &to);
+	at = ranges_gap(&memory_blocks, block->span, align, from, to);
 	block->start = at;
 	block->id = next_block_id++;
 	if (!at || !ranges_insert(&memory_blocks, at, block->span, block)) {
@@ -256,7 +263,7 @@ bool memory_mapped_locked(uint64_t address, uint64_t size)
 		if (i >= memory_mappings.count || range->start > address)
 			return false;
 		mapping = range->owner;
-		if (mapping->access == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		if (!mapping->reached_by && !mapping->host)
 			return false;
 		inside = range->start + range->size - address;
 		if (inside >= size)

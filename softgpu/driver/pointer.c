@@ -60,7 +60,7 @@ static struct known know(uint64_t address)
 			.size = mapping->size,
 			.ordinal = mapping->physical->device->ordinal,
 			.id = mapping->physical->offset / GRANULE,
-			.access = mapping->access,
+			.access = mapping_access(mapping),
 		};
 	} else if ((range = ranges_find(&memory_registered, address))) {
 		const struct registered *reg = range->owner;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/peer.h"
 
 /* Under memory_lock. */
 struct CUmemPoolHandle_st {
@@ -18,12 +19,17 @@ struct CUmemPoolHandle_st {
 	size_t used, used_high, max_size;
 	cuuint64_t threshold;
 	int follow, opportunistic, internal;
+	uint64_t reached_by; /* other devices that have access, a bit for each */
 };
 
 static void pool_reap(struct CUmemPoolHandle_st *pool)
 {
-	if (pool->closed && !pool->used)
-		free(pool);
+	if (!pool->closed || pool->used)
+		return;
+	for (unsigned i = 0; i < settings.devices; i++)
+		if (pool->reached_by >> i & 1)
+			peer_let(pool->device, &soft_devices[i], false);
+	free(pool);
 }
 
 void pool_took(struct CUmemPoolHandle_st *pool, size_t size)
@@ -262,6 +268,15 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 	return ret;
 }
 
+/* Whoever reaches one pool of a device reaches all that the device allocates (peer.c). */
+static void pool_let(struct CUmemPoolHandle_st *pool, unsigned device, bool in)
+{
+	if ((pool->reached_by >> device & 1) == in)
+		return;
+	pool->reached_by ^= 1ull << device;
+	peer_let(pool->device, &soft_devices[device], in);
+}
+
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
 	CUresult ret = pool_check(pool);
@@ -279,10 +294,14 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
 			map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_DEVICE;
 	}
+	pthread_rwlock_wrlock(&memory_lock);
+	for (size_t i = 0; i < count; i++)
+		if (map[i].location.id != pool->device->ordinal)
+			pool_let(pool, (unsigned)map[i].location.id, map[i].flags != 0);
+	pthread_rwlock_unlock(&memory_lock);
 	return CUDA_SUCCESS;
 }
 
-/* Every device reaches all memory. */
 CUresult cuMemPoolGetAccess(
 	CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
 {
@@ -294,7 +313,12 @@ CUresult cuMemPoolGetAccess(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_get(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	pthread_rwlock_rdlock(&memory_lock);
+	*flags = location->id == memPool->device->ordinal ||
+				 memPool->reached_by >> location->id & 1
+			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	pthread_rwlock_unlock(&memory_lock);
 	return CUDA_SUCCESS;
 }
 

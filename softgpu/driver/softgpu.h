@@ -144,7 +144,7 @@ struct CUctx_st {
 	bool primary;
 	atomic_uint flags;
 	unsigned api_version;
-	atomic_uint peers; /* enabled, a bit a device */
+	atomic_uint peers; /* that it reaches, a bit a device; written under memory_lock */
 	unsigned long long id;
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
@@ -250,6 +250,8 @@ bool memory_pinned(const void *host, uint64_t size);
 /* memory_lock for writing, for those who take memory away that a library's task may touch. */
 void memory_lock_taking(void);
 void memory_unlock_taking(void);
+/* Where what a device allocates lies, or (NULL) the host's pinned memory. */
+void memory_zone(const struct device *device, uint64_t *from, uint64_t *to);
 /* PROT_NONE again, its pages gone; memory_lock_taking() was called. */
 bool memory_decommit(uint64_t start, size_t span);
 
@@ -268,9 +270,17 @@ struct mapping {
 	size_t size;
 	struct physical *physical;
 	size_t offset; /* within the physical memory */
-	CUmemAccess_flags access;
-	uint64_t reached_by; /* a bit for each device that has access */
+	CUmemAccess_flags host;
+	uint64_t reached_by, written_by; /* a bit for each device that may read, write */
 };
+
+/* The most that any device may do there. */
+static inline CUmemAccess_flags mapping_access(const struct mapping *mapping)
+{
+	return mapping->written_by   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+	       : mapping->reached_by ? CU_MEM_ACCESS_FLAGS_PROT_READ
+				     : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
 
 /* pool.c */
 struct CUmemPoolHandle_st *soft_pool_default(struct device *device);
@@ -342,8 +352,9 @@ struct CUstream_st {
 	struct waiter wait;
 	CUstreamAttrValue policy; /* CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY */
 	CUstreamAttrValue window, domain_map, domain;
-	struct capture *capture; /* goes on; under queue_lock, as all of graph.h */
-	struct node_set tail;	 /* what the next node waits for */
+	struct capture *capture;      /* goes on; under queue_lock, as all of graph.h */
+	struct CUstream_st *captured; /* the next one of that capture */
+	struct node_set tail;	      /* what the next node waits for */
 };
 extern pthread_mutex_t queue_lock;
 

@@ -4,7 +4,7 @@
  * can be mapped at several addresses; what is released has its pages punched out, so that it
  * reads as zeroes to the next owner.
  */
-#include "softgpu/driver/softgpu.h"
+#include "softgpu/driver/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -462,53 +462,82 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return ret;
 }
 
-/* What the devices named may do; the process has one set of page tables, so the most that any
- * may do is what all can. */
+/* Who of those named may read and write. */
+struct access {
+	uint64_t named, read, write;
+	bool host_named;
+	CUmemAccess_flags host;
+};
+
+static CUresult access_read(struct access *access, const CUmemAccessDesc *desc)
+{
+	uint64_t bit;
+
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (desc->location.type == CU_MEM_LOCATION_TYPE_HOST) {
+		access->host_named = true;
+		access->host = desc->flags;
+		return CUDA_SUCCESS;
+	}
+	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_get(desc->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	bit = 1ull << desc->location.id;
+	access->named |= bit;
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		access->read |= bit;
+	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		access->write |= bit;
+	return CUDA_SUCCESS;
+}
+
+/* The process has one set of page tables, so the most that any device may do is what all can;
+ * which of them reaches it at all is peer.c's. */
+static CUresult mapping_protect(struct mapping *mapping, const struct access *access)
+{
+	uint64_t offset = mapping->physical->offset + mapping->offset;
+	int file = mapping->physical->own_file;
+	int prot = PROT_NONE;
+
+	mapping->reached_by = (mapping->reached_by & ~access->named) | access->read;
+	mapping->written_by = (mapping->written_by & ~access->named) | access->write;
+	if (access->host_named)
+		mapping->host = access->host;
+	if (mapping->reached_by || mapping->host != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		prot = PROT_READ;
+	if (mapping->written_by || mapping->host == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		prot |= PROT_WRITE;
+	peer_mapped(mapping->start, mapping->size, mapping->reached_by);
+	return mmap(pointer(mapping->start), mapping->size, prot, MAP_SHARED | MAP_FIXED,
+		       file >= 0 ? file : memory_file, (off_t)offset) == MAP_FAILED
+		       ? CUDA_ERROR_OUT_OF_MEMORY
+		       : CUDA_SUCCESS;
+}
+
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	uint64_t named = 0, given = 0;
+	struct access access = {0};
 	CUresult ret = initialised();
-	int prot;
 
 	if (ret)
 		return ret;
 	if (!desc || !count)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
-		if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-			if (!device_get(desc[i].location.id))
-				return CUDA_ERROR_INVALID_DEVICE;
-			named |= 1ull << desc[i].location.id;
-			if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-				given |= 1ull << desc[i].location.id;
-		} else if (desc[i].location.type != CU_MEM_LOCATION_TYPE_HOST) {
-			return CUDA_ERROR_INVALID_VALUE;
-		}
-		if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			return CUDA_ERROR_INVALID_VALUE;
-		if (desc[i].flags > access)
-			access = desc[i].flags;
-	}
-	prot = access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
-	       : access == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
-							    : PROT_NONE;
+	for (size_t i = 0; !ret && i < count; i++)
+		ret = access_read(&access, &desc[i]);
+	if (ret)
+		return ret;
 	memory_lock_taking();
 	if (!whole_mappings(ptr, size))
 		ret = CUDA_ERROR_INVALID_VALUE;
 	for (uint64_t at = ptr; !ret && at < ptr + size;) {
 		struct mapping *mapping = ranges_find(&memory_mappings, at)->owner;
-		uint64_t offset = mapping->physical->offset + mapping->offset;
-		int file = mapping->physical->own_file;
 
-		if (mmap(pointer(at), mapping->size, prot, MAP_SHARED | MAP_FIXED,
-			    file >= 0 ? file : memory_file, (off_t)offset) == MAP_FAILED)
-			ret = CUDA_ERROR_OUT_OF_MEMORY;
-		else
-			mapping->access = access;
-		mapping->reached_by = (mapping->reached_by & ~named) | given;
+		ret = mapping_protect(mapping, &access);
 		at += mapping->size;
 	}
 	memory_unlock_taking();
@@ -529,10 +558,18 @@ CUresult cuMemGetAccess(
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_rwlock_rdlock(&memory_lock);
 	range = ranges_find(&memory_mappings, ptr);
-	if (range)
-		*flags = ((struct mapping *)range->owner)->access;
-	else
+	if (range) {
+		const struct mapping *mapping = range->owner;
+		uint64_t device = 1ull << location->id;
+
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		if (mapping->written_by & device)
+			*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		else if (mapping->reached_by & device)
+			*flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	} else {
 		ret = CUDA_ERROR_INVALID_VALUE;
+	}
 	pthread_rwlock_unlock(&memory_lock);
 	return ret;
 }

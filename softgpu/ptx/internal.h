@@ -121,7 +121,7 @@ struct ptx_function {
 	uint32_t reg_bytes;    /* of a warp's frame */
 	uint32_t frame_bytes;  /* local memory a thread */
 	uint32_t stack_bytes;  /* with what it calls */
-	uint32_t shared_bytes; /* of its own static variables */
+	uint32_t shared_bytes; /* of a kernel: static variables that it reaches */
 	uint32_t reg_count;
 	uint32_t param_bytes;
 	struct ptx_param *params; /* of a kernel: in the parameter block; else in the frame */
@@ -166,7 +166,6 @@ struct ptx_module {
 	size_t pool_bytes;
 	uint64_t block;
 	size_t block_bytes, const_bytes;
-	uint32_t shared_bytes; /* of variables at module scope */
 	uint32_t dynamic_align;
 	bool wants_workspace;
 	uint64_t workspace; /* PTX_WORKSPACES of PTX_WORKSPACE bytes, for grid-wide barriers */
@@ -233,7 +232,9 @@ struct ptx_warp {
 	const unsigned char *params;
 	uint32_t param_bytes;
 	uint64_t window_base, window_span;
-	uint64_t count; /* thread instructions */
+	const atomic_uchar *denied; /* ptx_denied_set()'s, or NULL */
+	unsigned char device_bit;   /* in it */
+	uint64_t count;		    /* thread instructions */
 	uint64_t cluster_phase;
 	struct ptx_frame *free_frames;
 	uint32_t nfragments;
@@ -331,6 +332,7 @@ struct ptx_worker {
 };
 
 extern struct ptx_window ptx_device_window;
+extern const atomic_uchar *ptx_denied_map;
 extern _Thread_local struct ptx_worker *ptx_current;
 
 /* Ends the launch: `i` is the faulting instruction.  Comes back to the worker. */
@@ -370,6 +372,17 @@ void ptx_barrier_arrive(struct ptx_warp *w, const struct ptx_ins *i, uint32_t ba
 	uint32_t threads, bool wait, uint32_t predicate);
 void ptx_barriers_check(struct ptx_block *b);
 void ptx_cluster_check(struct ptx_group *g);
+
+/* Whether a byte in the window is one that the warp's device has no access to. */
+static inline bool ptx_denied(const struct ptx_warp *w, uint64_t address)
+{
+	uint64_t first = w->window_base >> PTX_DENIED_SHIFT;
+
+	return w->denied &&
+	       (atomic_load_explicit(&w->denied[(address >> PTX_DENIED_SHIFT) - first],
+			memory_order_relaxed) &
+		       w->device_bit);
+}
 
 /* Memory: the host pointer of a generic address, or a fault. */
 /* Whether [address, address + size) lies in one range of ptx_outside_add. */
@@ -411,17 +424,6 @@ uint64_t ptx_heap_size(struct ptx_heap *heap, uint64_t address);
 void ptx_heap_free(struct ptx_heap *heap, uint64_t address);
 
 uint64_t ptx_now_ns(void);
-
-/* Static shared memory of a kernel: the module's variables, then its own. */
-static inline uint32_t ptx_static_shared(
-	const struct ptx_module *module, const struct ptx_function *f)
-{
-	uint32_t own = f->shared_bytes;
-
-	if (!module->shared_bytes)
-		return own;
-	return own ? ((module->shared_bytes + 127) & ~127u) + own : module->shared_bytes;
-}
 
 static inline unsigned char *ptx_reg(const struct ptx_warp *w, uint32_t operand)
 {

@@ -60,6 +60,13 @@ int ptx_init(const struct ptx_window *window, unsigned threads);
 bool ptx_outside_add(uint64_t base, uint64_t span);
 void ptx_outside_remove(uint64_t base);
 
+/* Where several devices share the window: a byte for each 1 << PTX_DENIED_SHIFT bytes of
+ * addresses, from the one on that the window begins in; bit d: device d has no access there.
+ * The caller keeps it, and may change it at any time.  Before the first launch; without it all
+ * have access. */
+#define PTX_DENIED_SHIFT 21
+void ptx_denied_set(const atomic_uchar *denied);
+
 /* Gives `size` bytes of zeroed device memory in the window (for the module's globals), or 0. */
 typedef uint64_t (*ptx_allocate)(void *arg, size_t size, size_t align);
 
@@ -74,6 +81,10 @@ void ptx_module_free(struct ptx_module *module); /* globals' memory stays the ca
 /* At the head of a module, a number, "; and a line's end behind it: so many registers a thread
  * at most, in what ptx_kernel_info tells. */
 #define PTX_PRAGMA_REGISTERS ".pragma \"vcuda registers"
+
+/* Another one: the variable NAME, which the module declares .extern, is at ADDRESS (decimal).
+ */
+#define PTX_PRAGMA_SYMBOL ".pragma \"vcuda symbol %s %llu\";"
 
 /* Whether modules may call the function without a definition of it. */
 bool ptx_provides(const char *name, size_t n);

@@ -55,13 +55,19 @@ static int square(struct solver_handle *h, void (*run)(struct solver_task *),
 	return solver_submit(t);
 }
 
-#define SQUARE(P, NAME)                                                                        \
+/* `any`: a size below 0 has a workspace too, as natively (H200, 2026-11-23). */
+static bool size_valid(bool any, int uplo, int n, int lda)
+{
+	return solver_uplo(uplo) && ((any && n < 0) || solver_shape(n, n, lda));
+}
+
+#define SQUARE(P, NAME, ANY)                                                                   \
 	CALL(cusolverDn##P##NAME##_bufferSize, struct solver_handle *h, int uplo, int n,       \
 		void *a, int lda, int *lwork)                                                  \
 	{                                                                                      \
 		(void)a;                                                                       \
-		return solver_tell(h, solver_uplo(uplo) && solver_shape(n, n, lda),            \
-			solver_need(n, n), lwork);                                             \
+		return solver_tell(                                                            \
+			h, size_valid(ANY, uplo, n, lda), solver_need(n, n), lwork);           \
 	}                                                                                      \
 	CALL(cusolverDn##P##NAME, struct solver_handle *h, int uplo, int n, void *a, int lda,  \
 		void *work, int lwork, int *info)                                              \
@@ -69,25 +75,25 @@ static int square(struct solver_handle *h, void (*run)(struct solver_task *),
 		return square(h, NAME##_run, SOLVER_##P, uplo, 0, n, a, lda, work,             \
 			(uint64_t)solver_max(lwork, 0) * solver_size(SOLVER_##P), info);       \
 	}
-#define SQUARES(P) SQUARE(P, potrf) SQUARE(P, potri) SQUARE(P, lauum)
+#define SQUARES(P) SQUARE(P, potrf, true) SQUARE(P, potri, false) SQUARE(P, lauum, false)
 EACH_TYPE(SQUARES)
 
-CALL(cusolverDnXpotrf_bufferSize, struct solver_handle *h, void *params, int uplo, int64_t n,
+CALL(cusolverDnXpotrf_bufferSize, struct solver_handle *h, SOLVER_PARAMS, int uplo, int64_t n,
 	int type, const void *a, int64_t lda, int compute, size_t *device, size_t *host)
 {
 	(void)a;
 	return solver_tell_bytes(h,
-		params && solver_uplo(uplo) && solver_shape(n, n, lda) && compute == type,
+		solver_uplo(uplo) && solver_shape(n, n, lda) && compute == type,
 		solver_need(n, n), solver_type_of(type), device, host);
 }
 
-CALL(cusolverDnXpotrf, struct solver_handle *h, void *params, int uplo, int64_t n, int type,
+CALL(cusolverDnXpotrf, struct solver_handle *h, SOLVER_PARAMS, int uplo, int64_t n, int type,
 	void *a, int64_t lda, int compute, void *work, size_t bytes, void *host,
 	size_t host_bytes, int *info)
 {
 	(void)host;
 	(void)host_bytes;
-	if (h && (!params || compute != type))
+	if (h && compute != type)
 		return SOLVER_INVALID_VALUE;
 	return square(
 		h, potrf_run, solver_type_of(type), uplo, 0, n, a, lda, work, bytes, info);
@@ -150,10 +156,11 @@ static int potrs(struct solver_handle *h, enum solver_type type, int uplo, int64
 	}
 EACH_TYPE(POTRS)
 
-CALL(cusolverDnXpotrs, struct solver_handle *h, void *params, int uplo, int64_t n, int64_t nrhs,
-	int type, const void *a, int64_t lda, int type_b, void *b, int64_t ldb, int *info)
+CALL(cusolverDnXpotrs, struct solver_handle *h, SOLVER_PARAMS, int uplo, int64_t n,
+	int64_t nrhs, int type, const void *a, int64_t lda, int type_b, void *b, int64_t ldb,
+	int *info)
 {
-	if (h && (!params || type != type_b))
+	if (h && type != type_b)
 		return SOLVER_INVALID_VALUE;
 	return potrs(h, solver_type_of(type), uplo, n, nrhs, a, lda, b, ldb, info);
 }

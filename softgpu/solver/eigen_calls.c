@@ -216,17 +216,17 @@ SOME(Z, he)
 
 /* ---- 64-bit calls ---- */
 
-#define HEAD_64 struct solver_handle *h, void *params
+#define HEAD_64 struct solver_handle *h, SOLVER_PARAMS
 #define OUT_64 int compute, void *work, size_t bytes, void *host, size_t host_bytes, int *info
 #define TELL_64 int compute, size_t *device, size_t *host
 #define E_64 problem(solver_type_of(type), jobz, uplo, n, a, lda)
 
 /* Whether the types of one call go together. */
-static bool types(void *params, int type, int type_w, int compute)
+static bool types(int type, int type_w, int compute)
 {
 	enum solver_type t = solver_type_of(type);
 
-	return params && t != SOLVER_NO_TYPE && compute == type &&
+	return t != SOLVER_NO_TYPE && compute == type &&
 	       solver_type_of(type_w) == solver_real_type(t);
 }
 
@@ -241,7 +241,7 @@ static double bound(const void *at, int type_w)
 CALL(cusolverDnXsyevd_bufferSize, HEAD_64, WANT_64, int type_w, const void *w, TELL_64)
 {
 	(void)w;
-	return tell_64(h, types(params, type, type_w, compute), E_64, device, host);
+	return tell_64(h, types(type, type_w, compute), E_64, device, host);
 }
 
 CALL(cusolverDnXsyevd, HEAD_64, WANT_A_64, int type_w, void *w, OUT_64)
@@ -250,7 +250,7 @@ CALL(cusolverDnXsyevd, HEAD_64, WANT_A_64, int type_w, void *w, OUT_64)
 
 	(void)host;
 	(void)host_bytes;
-	if (h && !types(params, type, type_w, compute))
+	if (h && !types(type, type_w, compute))
 		return SOLVER_INVALID_VALUE;
 	return eigen_all(h, &e);
 }
@@ -259,8 +259,7 @@ CALL(cusolverDnXsyevBatched_bufferSize, HEAD_64, WANT_64, int type_w, const void
 	int64_t batch)
 {
 	(void)w;
-	return tell_64(
-		h, types(params, type, type_w, compute), with_batch(E_64, batch), device, host);
+	return tell_64(h, types(type, type_w, compute), with_batch(E_64, batch), device, host);
 }
 
 CALL(cusolverDnXsyevBatched, HEAD_64, WANT_A_64, int type_w, void *w, OUT_64, int64_t batch)
@@ -269,7 +268,7 @@ CALL(cusolverDnXsyevBatched, HEAD_64, WANT_A_64, int type_w, void *w, OUT_64, in
 
 	(void)host;
 	(void)host_bytes;
-	if (h && !types(params, type, type_w, compute))
+	if (h && !types(type, type_w, compute))
 		return SOLVER_INVALID_VALUE;
 	return eigen_all(h, &e);
 }
@@ -281,7 +280,7 @@ CALL(cusolverDnXsyevdx_bufferSize, HEAD_64, int jobz, int range, int uplo, int64
 {
 	(void)found;
 	(void)w;
-	return tell_64(h, types(params, type, type_w, compute), R_64(E_64), device, host);
+	return tell_64(h, types(type, type_w, compute), R_64(E_64), device, host);
 }
 
 CALL(cusolverDnXsyevdx, HEAD_64, int jobz, int range, int uplo, int64_t n, int type, void *a,
@@ -291,7 +290,7 @@ CALL(cusolverDnXsyevdx, HEAD_64, int jobz, int range, int uplo, int64_t n, int t
 
 	(void)host;
 	(void)host_bytes;
-	if (h && !types(params, type, type_w, compute))
+	if (h && !types(type, type_w, compute))
 		return SOLVER_INVALID_VALUE;
 	return eigen_some(h, &e, found);
 }
@@ -301,7 +300,7 @@ CALL(cusolverDnXsygvd_bufferSize, HEAD_64, int itype, WANT_64, B_64, int type_w,
 	TELL_64)
 {
 	(void)w;
-	return tell_64(h, types(params, type, type_w, compute) && type_b == type,
+	return tell_64(h, types(type, type_w, compute) && type_b == type,
 		with_b(E_64, itype, b, ldb), device, host);
 }
 
@@ -311,7 +310,7 @@ CALL(cusolverDnXsygvd, HEAD_64, int itype, WANT_A_64, B_64, int type_w, void *w,
 
 	(void)host;
 	(void)host_bytes;
-	if (h && (!types(params, type, type_w, compute) || type_b != type))
+	if (h && (!types(type, type_w, compute) || type_b != type))
 		return SOLVER_INVALID_VALUE;
 	return eigen_all(h, &e);
 }
@@ -326,7 +325,7 @@ CALL(cusolverDnXsygvdx_bufferSize, HEAD_64, int itype, WANT_64, B_64, RANGE_64, 
 	(void)last;
 	(void)found;
 	(void)w;
-	return tell_64(h, types(params, type, type_w, compute) && type_b == type,
+	return tell_64(h, types(type, type_w, compute) && type_b == type,
 		with_b(E_64, itype, b, ldb), device, host);
 }
 
@@ -337,7 +336,7 @@ CALL(cusolverDnXsygvdx, HEAD_64, int itype, int jobz, int range, int uplo, int64
 
 	(void)host;
 	(void)host_bytes;
-	if (h && (!types(params, type, type_w, compute) || type_b != type))
+	if (h && (!types(type, type_w, compute) || type_b != type))
 		return SOLVER_INVALID_VALUE;
 	return eigen_some(h, &e, found);
 }
@@ -356,7 +355,7 @@ CALL(cusolverDnXsygvStridedBatched_bufferSize, HEAD_64, int itype, WANT_64, int6
 	int64_t batch, size_t *device, size_t *host)
 {
 	(void)w;
-	return tell_64(h, types(params, type, type_w, compute) && type_b == type,
+	return tell_64(h, types(type, type_w, compute) && type_b == type,
 		with_strides(with_b(E_64, itype, b, ldb), stride_a, stride_b, stride_w, batch),
 		device, host);
 }
@@ -371,7 +370,7 @@ CALL(cusolverDnXsygvStridedBatched, HEAD_64, int itype, WANT_A_64, int64_t strid
 
 	(void)host;
 	(void)host_bytes;
-	if (h && (!types(params, type, type_w, compute) || type_b != type))
+	if (h && (!types(type, type_w, compute) || type_b != type))
 		return SOLVER_INVALID_VALUE;
 	return eigen_all(h, &e);
 }

@@ -62,11 +62,11 @@ struct geev {
 	int64_t lda, ldvl, ldvr;
 };
 
-static bool valid(const void *params, const struct geev *c)
+static bool valid(const struct geev *c)
 {
 	enum solver_type t = solver_type_of(c->type), w = solver_type_of(c->type_w);
 
-	if (!params || t == SOLVER_NO_TYPE || w == SOLVER_NO_TYPE || c->compute != c->type ||
+	if (t == SOLVER_NO_TYPE || w == SOLVER_NO_TYPE || c->compute != c->type ||
 		c->type_left != c->type || c->type_right != c->type)
 		return false;
 	if (solver_real(w) != solver_real(t) || (solver_complex(t) && !solver_complex(w)))
@@ -77,7 +77,7 @@ static bool valid(const void *params, const struct geev *c)
 	       (c->right ? solver_shape(c->n, c->n, c->ldvr) : c->ldvr >= 1);
 }
 
-#define HEAD struct solver_handle *h, void *params, int left, int right, int64_t n
+#define HEAD struct solver_handle *h, SOLVER_PARAMS, int left, int right, int64_t n
 #define NAMES                                                                                  \
 	(&(struct geev){left, right, n, type, type_w, type_left, type_right, compute, lda,     \
 		ldvl, ldvr})
@@ -90,7 +90,7 @@ CALL(cusolverDnXgeev_bufferSize, HEAD, int type, const void *a, int64_t lda, int
 	(void)vl;
 	(void)vr;
 	return solver_tell_bytes(
-		h, valid(params, NAMES), solver_need(n, n), solver_type_of(type), device, host);
+		h, valid(NAMES), solver_need(n, n), solver_type_of(type), device, host);
 }
 
 CALL(cusolverDnXgeev, HEAD, int type, void *a, int64_t lda, int type_w, void *w, int type_left,
@@ -104,8 +104,7 @@ CALL(cusolverDnXgeev, HEAD, int type, void *a, int64_t lda, int type_w, void *w,
 	(void)host_bytes;
 	if (!t)
 		return status;
-	if (!valid(params, NAMES) ||
-		bytes < (uint64_t)solver_need(n, n) * solver_size(t->type)) {
+	if (!valid(NAMES) || bytes < (uint64_t)solver_need(n, n) * solver_size(t->type)) {
 		solver_drop(t);
 		return SOLVER_INVALID_VALUE;
 	}

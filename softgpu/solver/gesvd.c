@@ -129,15 +129,15 @@ static int gesvd(struct solver_handle *h, enum solver_type type, signed char job
 	}
 EACH_TYPE(GESVD)
 
-static bool types(void *params, int type, int type_s, int type_u, int type_vt, int compute)
+static bool types(int type, int type_s, int type_u, int type_vt, int compute)
 {
 	enum solver_type t = solver_type_of(type);
 
-	return params && t != SOLVER_NO_TYPE && solver_type_of(type_s) == solver_real_type(t) &&
+	return t != SOLVER_NO_TYPE && solver_type_of(type_s) == solver_real_type(t) &&
 	       type_u == type && type_vt == type && compute == type;
 }
 
-CALL(cusolverDnXgesvd_bufferSize, struct solver_handle *h, void *params, signed char jobu,
+CALL(cusolverDnXgesvd_bufferSize, struct solver_handle *h, SOLVER_PARAMS, signed char jobu,
 	signed char jobvt, int64_t m, int64_t n, int type, const void *a, int64_t lda,
 	int type_s, const void *s, int type_u, const void *u, int64_t ldu, int type_vt,
 	const void *vt, int64_t ldvt, int compute, size_t *device, size_t *host)
@@ -149,19 +149,19 @@ CALL(cusolverDnXgesvd_bufferSize, struct solver_handle *h, void *params, signed 
 	(void)vt;
 	(void)ldvt;
 	return solver_tell_bytes(h,
-		types(params, type, type_s, type_u, type_vt, compute) && job_valid(jobu) &&
+		types(type, type_s, type_u, type_vt, compute) && job_valid(jobu) &&
 			job_valid(jobvt) && shape_valid(m, n, lda),
 		solver_need(m, n), solver_type_of(type), device, host);
 }
 
-CALL(cusolverDnXgesvd, struct solver_handle *h, void *params, signed char jobu,
+CALL(cusolverDnXgesvd, struct solver_handle *h, SOLVER_PARAMS, signed char jobu,
 	signed char jobvt, int64_t m, int64_t n, int type, void *a, int64_t lda, int type_s,
 	void *s, int type_u, void *u, int64_t ldu, int type_vt, void *vt, int64_t ldvt,
 	int compute, void *work, size_t bytes, void *host, size_t host_bytes, int *info)
 {
 	(void)host;
 	(void)host_bytes;
-	if (h && !types(params, type, type_s, type_u, type_vt, compute))
+	if (h && !types(type, type_s, type_u, type_vt, compute))
 		return SOLVER_INVALID_VALUE;
 	return gesvd(h, solver_type_of(type), jobu, jobvt, m, n, a, lda, s, u, ldu, vt, ldvt,
 		work, bytes, NULL, info);

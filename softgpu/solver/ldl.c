@@ -265,24 +265,23 @@ static int ldl(struct solver_handle *h, void (*run)(struct solver_task *), const
 EACH_TYPE(LDL)
 
 #define FACTOR_64(NAME, HERMITIAN)                                                             \
-	CALL(cusolverDnX##NAME##_bufferSize, struct solver_handle *h, void *params, int uplo,  \
+	CALL(cusolverDnX##NAME##_bufferSize, struct solver_handle *h, SOLVER_PARAMS, int uplo, \
 		int64_t n, int type, const void *a, int64_t lda, const int64_t *pivots,        \
 		int compute, size_t *device, size_t *host)                                     \
 	{                                                                                      \
 		(void)a;                                                                       \
 		(void)pivots;                                                                  \
 		return solver_tell_bytes(h,                                                    \
-			params && solver_uplo(uplo) && solver_shape(n, n, lda) &&              \
-				compute == type,                                               \
+			solver_uplo(uplo) && solver_shape(n, n, lda) && compute == type,       \
 			solver_need(n, 0), solver_type_of(type), device, host);                \
 	}                                                                                      \
-	CALL(cusolverDnX##NAME, struct solver_handle *h, void *params, int uplo, int64_t n,    \
+	CALL(cusolverDnX##NAME, struct solver_handle *h, SOLVER_PARAMS, int uplo, int64_t n,   \
 		int type, void *a, int64_t lda, int64_t *pivots, int compute, void *work,      \
 		size_t bytes, void *host, size_t host_bytes, int *info)                        \
 	{                                                                                      \
 		(void)host;                                                                    \
 		(void)host_bytes;                                                              \
-		if (h && (!params || compute != type))                                         \
+		if (h && compute != type)                                                      \
 			return SOLVER_INVALID_VALUE;                                           \
 		return ldl(h, factor_run,                                                      \
 			&(struct ldl){solver_type_of(type), uplo, n, 0, a, lda, pivots, true,  \
@@ -294,15 +293,14 @@ FACTOR_64(hetrf, true)
 #define SOLVE_HEAD                                                                             \
 	int uplo, int64_t n, int64_t nrhs, int type, const void *a, int64_t lda,               \
 		const int64_t *pivots, int type_b, void *b, int64_t ldb
-static int solve_tell(
-	struct solver_handle *h, bool valid, SOLVE_HEAD, size_t *device, size_t *host)
+static int solve_tell(struct solver_handle *h, SOLVE_HEAD, size_t *device, size_t *host)
 {
 	(void)a;
 	(void)pivots;
 	(void)b;
 	return solver_tell_bytes(h,
-		valid && solver_uplo(uplo) && solver_shape(n, n, lda) &&
-			solver_shape(n, nrhs, ldb) && type == type_b,
+		solver_uplo(uplo) && solver_shape(n, n, lda) && solver_shape(n, nrhs, ldb) &&
+			type == type_b,
 		solver_need(n, nrhs), solver_type_of(type), device, host);
 }
 
@@ -320,7 +318,7 @@ static int solve(struct solver_handle *h, bool hermitian, SOLVE_HEAD, void *work
 CALL(cusolverDnXsytrs_bufferSize, struct solver_handle *h, SOLVE_HEAD, size_t *device,
 	size_t *host)
 {
-	return solve_tell(h, true, SOLVE_NAMES, device, host);
+	return solve_tell(h, SOLVE_NAMES, device, host);
 }
 
 CALL(cusolverDnXsytrs, struct solver_handle *h, SOLVE_HEAD, void *work, size_t bytes,
@@ -331,18 +329,16 @@ CALL(cusolverDnXsytrs, struct solver_handle *h, SOLVE_HEAD, void *work, size_t b
 	return solve(h, false, SOLVE_NAMES, work, bytes, info);
 }
 
-CALL(cusolverDnXhetrs_bufferSize, struct solver_handle *h, void *params, SOLVE_HEAD,
+CALL(cusolverDnXhetrs_bufferSize, struct solver_handle *h, SOLVER_PARAMS, SOLVE_HEAD,
 	size_t *device, size_t *host)
 {
-	return solve_tell(h, params, SOLVE_NAMES, device, host);
+	return solve_tell(h, SOLVE_NAMES, device, host);
 }
 
-CALL(cusolverDnXhetrs, struct solver_handle *h, void *params, SOLVE_HEAD, void *work,
+CALL(cusolverDnXhetrs, struct solver_handle *h, SOLVER_PARAMS, SOLVE_HEAD, void *work,
 	size_t bytes, void *host, size_t host_bytes, int *info)
 {
 	(void)host;
 	(void)host_bytes;
-	if (h && !params)
-		return SOLVER_INVALID_VALUE;
 	return solve(h, true, SOLVE_NAMES, work, bytes, info);
 }

@@ -249,30 +249,30 @@ static int laswp(struct solver_handle *h, enum solver_type type, int n, void *a,
 	}
 EACH_TYPE(LU)
 
-CALL(cusolverDnXgetrf_bufferSize, struct solver_handle *h, void *params, int64_t m, int64_t n,
+CALL(cusolverDnXgetrf_bufferSize, struct solver_handle *h, SOLVER_PARAMS, int64_t m, int64_t n,
 	int type, const void *a, int64_t lda, int compute, size_t *device, size_t *host)
 {
 	(void)a;
-	return solver_tell_bytes(h, params && solver_shape(m, n, lda) && compute == type,
+	return solver_tell_bytes(h, solver_shape(m, n, lda) && compute == type,
 		solver_need(m, n), solver_type_of(type), device, host);
 }
 
-CALL(cusolverDnXgetrf, struct solver_handle *h, void *params, int64_t m, int64_t n, int type,
+CALL(cusolverDnXgetrf, struct solver_handle *h, SOLVER_PARAMS, int64_t m, int64_t n, int type,
 	void *a, int64_t lda, int64_t *pivots, int compute, void *work, size_t bytes,
 	void *host, size_t host_bytes, int *info)
 {
 	(void)host;
 	(void)host_bytes;
-	if (h && (!params || compute != type))
+	if (h && compute != type)
 		return SOLVER_INVALID_VALUE;
 	return getrf(h, solver_type_of(type), m, n, a, lda, work, bytes, pivots, true, info);
 }
 
-CALL(cusolverDnXgetrs, struct solver_handle *h, void *params, int op, int64_t n, int64_t nrhs,
+CALL(cusolverDnXgetrs, struct solver_handle *h, SOLVER_PARAMS, int op, int64_t n, int64_t nrhs,
 	int type, const void *a, int64_t lda, const int64_t *pivots, int type_b, void *b,
 	int64_t ldb, int *info)
 {
-	if (h && (!params || type != type_b))
+	if (h && type != type_b)
 		return SOLVER_INVALID_VALUE;
 	return getrs(h, solver_type_of(type), op, n, nrhs, a, lda, pivots, true, b, ldb, info);
 }

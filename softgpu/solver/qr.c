@@ -208,24 +208,24 @@ ORTHOGONAL(D, or)
 ORTHOGONAL(C, un)
 ORTHOGONAL(Z, un)
 
-CALL(cusolverDnXgeqrf_bufferSize, struct solver_handle *h, void *params, int64_t m, int64_t n,
+CALL(cusolverDnXgeqrf_bufferSize, struct solver_handle *h, SOLVER_PARAMS, int64_t m, int64_t n,
 	int type, const void *a, int64_t lda, int type_tau, const void *tau, int compute,
 	size_t *device, size_t *host)
 {
 	(void)a;
 	(void)tau;
 	return solver_tell_bytes(h,
-		params && solver_shape(m, n, lda) && compute == type && type_tau == type,
+		solver_shape(m, n, lda) && compute == type && type_tau == type,
 		solver_need(m, n), solver_type_of(type), device, host);
 }
 
-CALL(cusolverDnXgeqrf, struct solver_handle *h, void *params, int64_t m, int64_t n, int type,
+CALL(cusolverDnXgeqrf, struct solver_handle *h, SOLVER_PARAMS, int64_t m, int64_t n, int type,
 	void *a, int64_t lda, int type_tau, void *tau, int compute, void *work, size_t bytes,
 	void *host, size_t host_bytes, int *info)
 {
 	(void)host;
 	(void)host_bytes;
-	if (h && (!params || compute != type || type_tau != type))
+	if (h && (compute != type || type_tau != type))
 		return SOLVER_INVALID_VALUE;
 	return geqrf(
 		h, solver_type_of(type), m, n, a, lda, tau, (struct rest){work, bytes, info});
@@ -372,8 +372,8 @@ static bool larft_valid(int direct, int storev, int64_t n, int64_t k, int64_t ld
 	       solver_shape(k, k, ldt);
 }
 
-CALL(cusolverDnXlarft_bufferSize, struct solver_handle *h, void *params, int direct, int storev,
-	int64_t n, int64_t k, int type, const void *v, int64_t ldv, int type_tau,
+CALL(cusolverDnXlarft_bufferSize, struct solver_handle *h, SOLVER_PARAMS, int direct,
+	int storev, int64_t n, int64_t k, int type, const void *v, int64_t ldv, int type_tau,
 	const void *tau, int type_t, void *to, int64_t ldt, int compute, size_t *device,
 	size_t *host)
 {
@@ -381,15 +381,15 @@ CALL(cusolverDnXlarft_bufferSize, struct solver_handle *h, void *params, int dir
 	(void)tau;
 	(void)to;
 	return solver_tell_bytes(h,
-		params && larft_valid(direct, storev, n, k, ldv, ldt) && type_tau == type &&
+		larft_valid(direct, storev, n, k, ldv, ldt) && type_tau == type &&
 			type_t == type && compute == type,
 		solver_need(n, k), solver_type_of(type), device, host);
 }
 
-CALL(cusolverDnXlarft, struct solver_handle *h, void *params, int direct, int storev, int64_t n,
-	int64_t k, int type, const void *v, int64_t ldv, int type_tau, const void *tau,
-	int type_t, void *to, int64_t ldt, int compute, void *work, size_t bytes, void *host,
-	size_t host_bytes)
+CALL(cusolverDnXlarft, struct solver_handle *h, SOLVER_PARAMS, int direct, int storev,
+	int64_t n, int64_t k, int type, const void *v, int64_t ldv, int type_tau,
+	const void *tau, int type_t, void *to, int64_t ldt, int compute, void *work,
+	size_t bytes, void *host, size_t host_bytes)
 {
 	int status;
 	struct solver_task *t = solver_new(h, larft_run, solver_type_of(type), &status);
@@ -398,7 +398,7 @@ CALL(cusolverDnXlarft, struct solver_handle *h, void *params, int direct, int st
 	(void)host_bytes;
 	if (!t)
 		return status;
-	if (!params || !larft_valid(direct, storev, n, k, ldv, ldt) || type_tau != type ||
+	if (!larft_valid(direct, storev, n, k, ldv, ldt) || type_tau != type ||
 		type_t != type || compute != type ||
 		bytes < (uint64_t)solver_need(n, k) * solver_size(t->type)) {
 		solver_drop(t);

@@ -66,7 +66,7 @@ PAIR(S, X, true)
 
 /* cusolverPrecType_t, and the first and last of cusolverIRSRefinement_t that say something */
 enum { R_64F = 1203, R_32F = 1204, R_TF32 = 1207, C_64F = 1213, C_32F = 1214, C_TF32 = 1217 };
-enum { REFINE_NOT_SET = 1100, REFINE_NONE = 1101, REFINE_LAST = 1106 };
+enum { REFINE_NOT_SET = 1100, REFINE_NONE = 1101, REFINE_GMRES = 1104, REFINE_LAST = 1106 };
 
 struct params {
 	int refine, main, lowest;
@@ -232,6 +232,8 @@ static int solve(HEAD, const struct params *params, struct infos *infos, bool le
 		return status;
 	if (!infos)
 		return SOLVER_IRS_INFOS_NOT_INITIALIZED;
+	if (least && params->refine == REFINE_GMRES) /* H200, 2026-11-23 */
+		return SOLVER_IRS_NOT_SUPPORTED;
 	c = with_params(params, least, m, n, nrhs);
 	c.a = a;
 	c.lda = lda;

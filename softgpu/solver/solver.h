@@ -18,6 +18,10 @@
 
 #define SOLVER_EXPORT __attribute__((visibility("default")))
 
+/* What was set for a 64-bit call; NULL: nothing, as natively. Each function has one algorithm
+ * here, so no call looks at it. */
+#define SOLVER_PARAMS __attribute__((unused)) const void *params
+
 /* A function of the library's, declared before it is defined. */
 #define CALL(NAME, ...)                                                                        \
 	SOLVER_EXPORT int NAME(__VA_ARGS__);                                                   \

@@ -149,15 +149,15 @@ EACH_TYPE(STRIDED)
 
 /* ---- 64-bit calls ---- */
 
-static bool types(void *params, int type, int type_s, int type_u, int type_v, int compute)
+static bool types(int type, int type_s, int type_u, int type_v, int compute)
 {
 	enum solver_type t = solver_type_of(type);
 
-	return params && t != SOLVER_NO_TYPE && solver_type_of(type_s) == solver_real_type(t) &&
+	return t != SOLVER_NO_TYPE && solver_type_of(type_s) == solver_real_type(t) &&
 	       type_u == type && type_v == type && compute == type;
 }
 
-#define HEAD_64 struct solver_handle *h, void *params
+#define HEAD_64 struct solver_handle *h, SOLVER_PARAMS
 #define LIKE_64                                                                                \
 	int type, const void *a, int64_t lda, int type_s, const void *s, int type_u,           \
 		const void *u, int64_t ldu, int type_v, const void *v, int64_t ldv,            \
@@ -166,7 +166,7 @@ static bool types(void *params, int type, int type_s, int type_u, int type_v, in
 	int type, void *a, int64_t lda, int type_s, void *s, int type_u, void *u, int64_t ldu, \
 		int type_v, void *v, int64_t ldv, int compute, void *work, size_t bytes,       \
 		void *host, size_t host_bytes, int *info
-#define TYPES types(params, type, type_s, type_u, type_v, compute)
+#define TYPES types(type, type_s, type_u, type_v, compute)
 #define C_64(VECTORS, ECON)                                                                    \
 	with_out(problem(solver_type_of(type), VECTORS, ECON, m, n, a, lda), NULL, u, ldu, v,  \
 		ldv)

@@ -114,7 +114,7 @@ static int submit(struct sparse_handle *h, struct bands b, int status)
 static int check(const struct sparse_handle *h, bool sizes)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	return sizes ? SPARSE_SUCCESS : SPARSE_INVALID_VALUE;
 }
 

@@ -410,7 +410,7 @@ static int gebsr2gebsc(struct sparse_handle *h, int type, int mb, int nb, int nn
 	const struct legacy_descr descr = {.base = base};
 
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (mb < 0 || nb < 0 || nnzb < 0 || !legacy_block(rows, cols) ||
 		(action != 0 && action != 1) || (base != 0 && base != 1))
 		return SPARSE_INVALID_VALUE;
@@ -494,7 +494,7 @@ static int gebsr2gebsc(struct sparse_handle *h, int type, int mb, int nb, int nn
 			rows, cols, to_values, to_indices, to_offsets, action, base);          \
 	}                                                                                      \
 	SIZE(cusparse##T##gebsr2gebsc,                                                         \
-		!h ? SPARSE_NOT_INITIALIZED                                                    \
+		!h ? SPARSE_NO_HANDLE                                                          \
 		: mb < 0 || nb < 0 || nnzb < 0 || !legacy_block(rows, cols)                    \
 			? SPARSE_INVALID_VALUE                                                 \
 			: SPARSE_SUCCESS,                                                      \

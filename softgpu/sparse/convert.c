@@ -115,7 +115,7 @@ static int check(
 	struct sparse_handle *h, const struct sparse_matrix *s, const struct sparse_dense *d)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!s || !d || s->rows != d->rows || s->cols != d->cols)
 		return SPARSE_INVALID_VALUE;
 	if (s->type != d->type || (!sparse_writable(s) && s->format != SPARSE_BLOCKED_ELL))

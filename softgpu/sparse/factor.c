@@ -335,7 +335,7 @@ static int numeric_boost(struct sparse_handle *h, int type, struct legacy_info *
 	struct boost b = {.enable = enable};
 
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!info || (enable && (!tolerance || !value)))
 		return SPARSE_INVALID_VALUE;
 	if (enable) {

@@ -214,7 +214,7 @@ static int generic_check(struct sparse_handle *h, int op_a, int op_b, const void
 	const struct sparse_matrix *c, int compute, const struct spgeam *descr)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!sparse_op(op_a) || !sparse_op(op_b) || !alpha || !beta || !a || !b || !c ||
 		!descr || sparse_op_rows(op_a, a->rows, a->cols) != c->rows ||
 		sparse_op_rows(op_a, a->cols, a->rows) != c->cols ||

@@ -31,7 +31,7 @@ CALL(cusparseCreate, struct sparse_handle **handle)
 CALL(cusparseDestroy, struct sparse_handle *handle)
 {
 	if (!handle)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	sparse_handle_drop(handle); /* tasks that remain keep it */
 	return SPARSE_SUCCESS;
 }
@@ -39,7 +39,7 @@ CALL(cusparseDestroy, struct sparse_handle *handle)
 CALL(cusparseGetVersion, struct sparse_handle *handle, int *version)
 {
 	if (!handle)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!version)
 		return SPARSE_INVALID_VALUE;
 	*version = SPARSE_MAJOR * 1000 + SPARSE_MINOR * 100 + SPARSE_PATCH;
@@ -59,7 +59,7 @@ CALL(cusparseGetProperty, int type, int *value)
 CALL(cusparseSetStream, struct sparse_handle *handle, CUstream stream)
 {
 	if (!handle)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	handle->stream = stream;
 	return SPARSE_SUCCESS;
 }
@@ -67,7 +67,7 @@ CALL(cusparseSetStream, struct sparse_handle *handle, CUstream stream)
 CALL(cusparseGetStream, struct sparse_handle *handle, CUstream *stream)
 {
 	if (!handle)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!stream)
 		return SPARSE_INVALID_VALUE;
 	*stream = handle->stream;
@@ -77,7 +77,7 @@ CALL(cusparseGetStream, struct sparse_handle *handle, CUstream *stream)
 CALL(cusparseSetPointerMode, struct sparse_handle *handle, int mode)
 {
 	if (!handle)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (mode != 0 && mode != 1)
 		return SPARSE_INVALID_VALUE;
 	handle->pointer_mode = mode;
@@ -87,7 +87,7 @@ CALL(cusparseSetPointerMode, struct sparse_handle *handle, int mode)
 CALL(cusparseGetPointerMode, struct sparse_handle *handle, int *mode)
 {
 	if (!handle)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!mode)
 		return SPARSE_INVALID_VALUE;
 	*mode = handle->pointer_mode;

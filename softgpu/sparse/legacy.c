@@ -109,7 +109,7 @@ static int zero_pivot(struct sparse_handle *h, const struct legacy_info *info, i
 	int status;
 
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!info || !position)
 		return SPARSE_INVALID_VALUE;
 	if (h->pointer_mode)
@@ -178,7 +178,7 @@ struct sparse_matrix legacy_bsr(const struct legacy_descr *descr, int type, int 
 int legacy_check(const struct sparse_handle *h, bool sizes, const struct legacy_descr *descr)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	return sizes && descr ? SPARSE_SUCCESS : SPARSE_INVALID_VALUE;
 }
 

@@ -36,6 +36,8 @@ static int compressed_new(struct sparse_matrix **out, int format, int64_t rows, 
 {
 	if ((format == SPARSE_CSR ? rows : cols) > 0 && !offsets)
 		return SPARSE_INVALID_VALUE;
+	if (format == SPARSE_CSR && offset_type != index_type)
+		return SPARSE_NOT_SUPPORTED; /* as natively (H200, 2026-11-23) */
 	/* The columns of a matrix whose number is still to be found are given later. */
 	return matrix_new(out,
 		(struct sparse_matrix){

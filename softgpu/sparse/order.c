@@ -79,7 +79,7 @@ static void sort_run(struct sparse_task *task, void *arguments)
 static int sort(struct sparse_handle *h, int m, int n, struct sorting s)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (m < 0 || n < 0 || s.nnz < 0 || (s.nnz && !s.minor))
 		return SPARSE_INVALID_VALUE;
 	return sparse_submit(h, sort_run, &s, sizeof(s), NULL);
@@ -88,7 +88,7 @@ static int sort(struct sparse_handle *h, int m, int n, struct sorting s)
 static int sort_size(struct sparse_handle *h, int m, int n, int nnz, size_t *size)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	return legacy_tell_bytes(
 		m >= 0 && n >= 0 && nnz >= 0 ? SPARSE_SUCCESS : SPARSE_INVALID_VALUE, size);
 }
@@ -187,7 +187,7 @@ static void to_rows_run(struct sparse_task *task, void *arguments)
 static int rows_submit(struct sparse_handle *h, sparse_run *run, struct rows r)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (r.nnz < 0 || r.m < 0 || (r.base != 0 && r.base != 1))
 		return SPARSE_INVALID_VALUE;
 	return sparse_submit(h, run, &r, sizeof(r), NULL);
@@ -240,7 +240,7 @@ static int transpose_check(
 	struct sparse_handle *h, int m, int n, int nnz, int type, int action, int base, int alg)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (m < 0 || n < 0 || nnz < 0 || (action != 0 && action != 1) ||
 		(base != 0 && base != 1) || alg != 1)
 		return SPARSE_INVALID_VALUE;

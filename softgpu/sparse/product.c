@@ -62,7 +62,7 @@ static int spmv_check(struct sparse_handle *h, int op, const void *alpha,
 	const struct sparse_vector *y, int compute)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!sparse_op(op) || !alpha || !beta || !a || !x || !y ||
 		x->size != sparse_op_rows(op, a->cols, a->rows) ||
 		y->size != sparse_op_rows(op, a->rows, a->cols))
@@ -177,7 +177,7 @@ static int spmm_check(struct sparse_handle *h, int op_a, int op_b, const void *a
 	const struct sparse_dense *c, int compute)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!sparse_op(op_a) || !sparse_op(op_b) || !alpha || !beta || !a || !b || !c ||
 		sparse_op_rows(op_a, a->rows, a->cols) != c->rows ||
 		sparse_op_rows(op_a, a->cols, a->rows) !=
@@ -284,7 +284,7 @@ static int sddmm_check(struct sparse_handle *h, int op_a, int op_b, const void *
 	const struct sparse_matrix *c, int compute)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!sparse_op(op_a) || !sparse_op(op_b) || !alpha || !beta || !a || !b || !c ||
 		sparse_op_rows(op_a, a->rows, a->cols) != c->rows ||
 		sparse_op_rows(op_a, a->cols, a->rows) !=

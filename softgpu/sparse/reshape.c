@@ -72,7 +72,7 @@ static int check(const struct sparse_handle *h, int op, const struct sparse_matr
 	const struct sparse_matrix *to, int action, int alg, const struct reshape_descr *descr)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!sparse_op(op) || !from || !to || !descr || alg || (action != 0 && action != 1) ||
 		sparse_op_rows(op, from->rows, from->cols) != to->rows ||
 		sparse_op_rows(op, from->cols, from->rows) != to->cols)

@@ -57,7 +57,7 @@ static void gemvi_run(struct sparse_task *task, void *arguments)
 static int gemvi_check(const struct sparse_handle *h, int op, int m, int n, int nnz)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	return sparse_op(op) && m >= 0 && n >= 0 && nnz >= 0 ? SPARSE_SUCCESS
 							     : SPARSE_INVALID_VALUE;
 }
@@ -277,7 +277,7 @@ static int unsorted(struct sparse_handle *h, sparse_run *run, int type, int m, i
 	{                                                                                      \
 		(void)values, (void)offsets, (void)indices;                                    \
 		if (!h)                                                                        \
-			return SPARSE_NOT_INITIALIZED;                                         \
+			return SPARSE_NO_HANDLE;                                               \
 		return legacy_tell_bytes(m >= 0 && n >= 0 && nnz >= 0 && info                  \
 						 ? SPARSE_SUCCESS                              \
 						 : SPARSE_INVALID_VALUE,                       \

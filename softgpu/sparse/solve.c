@@ -112,7 +112,7 @@ static int check(struct sparse_handle *h, int op, const void *alpha,
 	const struct solve *descr)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!sparse_op(op) || !alpha || !a || a->rows != a->cols || !descr)
 		return SPARSE_INVALID_VALUE;
 	if (a->type != b_type || !sparse_types(a->type, b_type, c_type, compute) ||
@@ -141,7 +141,7 @@ static int analyse(
 static int update(struct sparse_handle *h, struct solve *descr, void *values, int part)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!descr || !descr->analysed || !values || (part != 0 && part != 1))
 		return SPARSE_INVALID_VALUE;
 	return sparse_submit(h, update_run, &(struct update){values, descr->type, part},

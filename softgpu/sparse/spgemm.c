@@ -224,7 +224,7 @@ static int check(struct sparse_handle *h, int op_a, int op_b, const struct spars
 	const struct spgemm *descr)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!sparse_op(op_a) || !sparse_op(op_b) || !a || !b || !c || !descr ||
 		a->cols != b->rows || a->rows != c->rows || b->cols != c->cols)
 		return SPARSE_INVALID_VALUE;

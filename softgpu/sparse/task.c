@@ -144,7 +144,7 @@ static int task_new(struct sparse_handle *handle, sparse_run *run, const void *a
 	struct sparse_task *t;
 
 	if (!handle)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (handle->failed)
 		return SPARSE_EXECUTION_FAILED;
 	t = calloc(1, sizeof(*t) + size);

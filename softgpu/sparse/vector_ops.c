@@ -129,7 +129,7 @@ static int check(
 	struct sparse_handle *h, const struct sparse_vector *x, const struct sparse_vector *y)
 {
 	if (!h)
-		return SPARSE_NOT_INITIALIZED;
+		return SPARSE_NO_HANDLE;
 	if (!x || !y || x->size != y->size)
 		return SPARSE_INVALID_VALUE;
 	return SPARSE_SUCCESS;

@@ -71,6 +71,23 @@ void ptx_decode_mov(struct ptx_build *b)
 		ptx_out_finish(b, &outs[k]);
 }
 
+/* x as .ftz compares it, for the types whose comparison MXCSR does not flush. */
+static uint32_t flushed(struct ptx_build *b, uint32_t x, const char *type, bool ftz)
+{
+	struct ptx_ins *ins;
+	uint32_t d;
+	char key[48];
+
+	if (!ftz || !ptx_mod_in(type, "f16 f16x2"))
+		return x;
+	d = ptx_build_temp(b, ptx_type_bytes(type));
+	snprintf(key, sizeof(key), "flush.%s", type);
+	ins = ptx_build_emit(b, key);
+	ins->d = d;
+	ins->a = x;
+	return d;
+}
+
 /* setp and set compare alike; the result lands in a temporary predicate. */
 static uint32_t compare(
 	struct ptx_build *b, const char *cmp, const char *type, bool ftz, uint32_t first)
@@ -81,8 +98,8 @@ static uint32_t compare(
 
 	if (!size)
 		ptx_build_lacks(b, "%.*s", (int)b->st.text.n, b->st.text.p);
-	x = ptx_in(b, ptx_arg(b, first), size);
-	y = ptx_in(b, ptx_arg(b, first + 1), size);
+	x = flushed(b, ptx_in(b, ptx_arg(b, first), size), type, ftz);
+	y = flushed(b, ptx_in(b, ptx_arg(b, first + 1), size), type, ftz);
 	d = ptx_build_temp(b, 1);
 	if (ptx_type_is_int(type) && type[0] == 'b')
 		snprintf(key, sizeof(key), "setp.%s.u%u", cmp, size * 8);
@@ -125,6 +142,7 @@ void ptx_decode_setp(struct ptx_build *b)
 	const struct ptx_statement *st = &b->st;
 	const struct ptx_operand *d = ptx_arg(b, 0);
 	const char *bool_op = NULL, *type = "", *cmp = st->nmods ? st->mod[0] : "";
+	const bool ftz = ptx_has_mod(st, "ftz");
 	uint32_t t, tq, c = 0;
 	struct ptx_out p, q = {0};
 	struct ptx_operand second = ptx_word_operand(d->second);
@@ -138,7 +156,8 @@ void ptx_decode_setp(struct ptx_build *b)
 	if (!strcmp(type, "f16x2") || !strcmp(type, "bf16x2")) {
 		char key[48];
 		struct ptx_ins *ins;
-		uint32_t x = ptx_in(b, ptx_arg(b, 1), 4), y = ptx_in(b, ptx_arg(b, 2), 4);
+		uint32_t x = flushed(b, ptx_in(b, ptx_arg(b, 1), 4), type, ftz);
+		uint32_t y = flushed(b, ptx_in(b, ptx_arg(b, 2), 4), type, ftz);
 
 		p = ptx_out(b, d, 1, false);
 		q.operand = ptx_build_temp(b, 1);
@@ -164,7 +183,7 @@ void ptx_decode_setp(struct ptx_build *b)
 		q = ptx_out(b, &second, 1, false);
 	if (bool_op)
 		c = ptx_in(b, ptx_arg(b, 3), 1);
-	t = compare(b, cmp, type, ptx_has_mod(st, "ftz"), 1);
+	t = compare(b, cmp, type, ftz, 1);
 	if (!bool_op && !d->second.n) {
 		b->module->code[b->module->ncode - 1].d = p.operand;
 		return;
@@ -184,6 +203,7 @@ void ptx_decode_set(struct ptx_build *b)
 {
 	const struct ptx_statement *st = &b->st;
 	const char *bool_op = NULL, *kinds[2] = {"", ""}, *cmp = st->nmods ? st->mod[0] : "";
+	const bool ftz = ptx_has_mod(st, "ftz");
 	uint32_t t, one, zero, n = 0, size;
 	struct ptx_out out;
 	struct ptx_ins *ins;
@@ -200,7 +220,8 @@ void ptx_decode_set(struct ptx_build *b)
 		ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
 	out = ptx_out(b, ptx_arg(b, 0), size, false);
 	if (strstr(kinds[1], "x2")) {
-		uint32_t x = ptx_in(b, ptx_arg(b, 1), 4), y = ptx_in(b, ptx_arg(b, 2), 4);
+		uint32_t x = flushed(b, ptx_in(b, ptx_arg(b, 1), 4), kinds[1], ftz);
+		uint32_t y = flushed(b, ptx_in(b, ptx_arg(b, 2), 4), kinds[1], ftz);
 
 		if (bool_op)
 			ptx_build_lacks(b, "%.*s", (int)st->text.n, st->text.p);
@@ -211,7 +232,7 @@ void ptx_decode_set(struct ptx_build *b)
 		ins->b = y;
 		return;
 	}
-	t = compare(b, cmp, kinds[1], ptx_has_mod(st, "ftz"), 1);
+	t = compare(b, cmp, kinds[1], ftz, 1);
 	if (bool_op)
 		combine(b, bool_op, t, t, ptx_in(b, ptx_arg(b, 3), 1), false);
 	one = ptx_build_constant(b, size,

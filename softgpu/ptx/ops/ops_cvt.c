@@ -52,15 +52,16 @@ UNARY(cvt_f32_bf16, "cvt.f32.bf16", "x", float, uint16_t, canon32(ptx_bf16_to_fl
 UNARY(cvt_f16_f32, "cvt.rn.f16.f32", "x", uint16_t, float, ptx_half_from((double)a[l]))
 UNARY(cvt_bf16_f32, "cvt.rn.bf16.f32", "x", uint16_t, float, ptx_bf16_from((double)a[l]))
 
-/* To an integer: NaN is 0, too large and too small clamp. */
-#define TRUNC(to, from, T, S, least, above)                                                    \
-	UNARY(cvt_rzi_##to##_##from, "cvt.rzi." #to "." #from, "x", T, S,                      \
-		a[l] != a[l]	  ? (T)0                                                       \
-		: a[l] >= (above) ? (T)((above) > (S)4e9 ? INT64_MAX : INT32_MAX)              \
-		: a[l] <= (least) ? (T)((above) > (S)4e9 ? INT64_MIN : INT32_MIN)              \
-				  : (T)a[l])
-TRUNC(s32, f32, int32_t, float, -0x1p31f, 0x1p31f)
-TRUNC(s32, f64, int32_t, double, -0x1p31, 0x1p31)
+/* To an integer: too large and too small clamp; NaN is 0, but from f64 the least. */
+UNARY(cvt_rzi_s32_f32, "cvt.rzi.s32.f32", "x", int32_t, float,
+	a[l] != a[l]	   ? 0
+	: a[l] >= 0x1p31f  ? INT32_MAX
+	: a[l] <= -0x1p31f ? INT32_MIN
+			   : (int32_t)a[l])
+UNARY(cvt_rzi_s32_f64, "cvt.rzi.s32.f64", "x", int32_t, double,
+	a[l] >= 0x1p31	 ? INT32_MAX
+	: a[l] > -0x1p31 ? (int32_t)a[l]
+			 : INT32_MIN)
 
 /* ---- Any to any ---- */
 
@@ -199,8 +200,8 @@ static double to_double(const struct value *v, bool to_f32, enum ptx_rounding mo
 	return v->minus ? -f : f;
 }
 
-static uint64_t to_integer(
-	const struct value *v, enum kind kind, enum ptx_rounding mode, bool clamp)
+static uint64_t to_integer(const struct value *v, enum kind kind, enum kind from,
+	enum ptx_rounding mode, bool clamp)
 {
 	static const unsigned widths[] = {8, 8, 16, 16, 32, 32, 64, 64};
 	unsigned bits = widths[kind];
@@ -211,8 +212,9 @@ static uint64_t to_integer(
 	if (v->is_float) {
 		double f = integral(v->f, mode);
 
+		/* As PTX says: the highest bit from f64 or to 64 bits, else 0. */
 		if (isnan(f))
-			return 0;
+			return from == KIND_F64 || bits == 64 ? UINT64_C(1) << (bits - 1) : 0;
 		minus = f < 0.0;
 		f = fabs(f);
 		m = f >= 0x1p65 ? (unsigned __int128)1 << 65 : (unsigned __int128)f;
@@ -227,6 +229,16 @@ static uint64_t to_integer(
 	return minus ? 0 - (uint64_t)m : (uint64_t)m;
 }
 
+/* A NaN through rna keeps its bits, as on an H200 (2026-11-23). */
+static uint32_t quiet_tf32(double nan)
+{
+	const float f = (float)nan;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return (bits | 0x400000u) & 0xffffe000u;
+}
+
 OP(cvt_any, "cvt.any", "x")
 {
 	enum kind to = i->imm & 255, from = i->imm >> 8 & 255;
@@ -237,14 +249,15 @@ OP(cvt_any, "cvt.any", "x")
 
 	EACH(m)
 	{
-		struct value v = fetch(a, l, from, ftz);
+		/* To f16 an H200 flushes nothing: rm and rp see a subnormal (2026-11-23). */
+		struct value v = fetch(a, l, from, ftz && to != KIND_F16);
 		uint64_t result;
 		float narrow;
 		uint32_t bits;
 		double f;
 
 		if (to <= KIND_S64) {
-			result = to_integer(&v, to, mode, sat);
+			result = to_integer(&v, to, from, mode, sat);
 			/* Eight bits fill a 16-bit register. */
 			if (to == KIND_U8)
 				result &= 255;
@@ -275,7 +288,9 @@ OP(cvt_any, "cvt.any", "x")
 			memcpy(d + 2 * l, &result, 2);
 			break;
 		case KIND_TF32:
-			bits = ptx_round(f, &ptx_tf32, mode, false) << 13;
+			bits = mode == PTX_RNA && isnan(f)
+				       ? quiet_tf32(f)
+				       : ptx_round(f, &ptx_tf32, mode, false) << 13;
 			memcpy(d + 4 * l, &bits, 4);
 			break;
 		case KIND_F32:

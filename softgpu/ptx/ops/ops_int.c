@@ -308,8 +308,12 @@ TERNARY(shf_l_clamp, "shf.l.clamp.b32", "4444", uint32_t, uint32_t, uint32_t,
 TERNARY(shf_r_clamp, "shf.r.clamp.b32", "4444", uint32_t, uint32_t, uint32_t,
 	PAIR64 >> (c[l] < 32 ? c[l] : 32))
 
-/* Bit fields: position and length are their low eight bits. */
-#define BFE(t, form, T, U, is_signed)                                                          \
+/* Bit fields.  Position and length: their low eight bits, as PTX says, for a field in 32 bits;
+ * for one in 64 bits all their bits, as on an H200 (2026-11-23). */
+#define FIELD_32(v) ((v) & 255)
+#define FIELD_64(v) LEAST(v, 255)
+
+#define BFE(size, t, form, T, U, is_signed)                                                    \
 	OP(bfe_##t, "bfe." #t, form)                                                           \
 	{                                                                                      \
 		DST(U);                                                                        \
@@ -319,7 +323,7 @@ TERNARY(shf_r_clamp, "shf.r.clamp.b32", "4444", uint32_t, uint32_t, uint32_t,
 		EACH(m)                                                                        \
 		{                                                                              \
 			const unsigned bits = 8 * sizeof(U);                                   \
-			unsigned at = b[l] & 255, n = c[l] & 255;                              \
+			unsigned at = FIELD_##size(b[l]), n = FIELD_##size(c[l]);              \
 			unsigned top = at + n > bits ? bits - 1 : at + n - 1;                  \
 			U v = at < bits ? (U)(a[l] >> at) : 0;                                 \
 			if (n < bits)                                                          \
@@ -334,10 +338,10 @@ TERNARY(shf_r_clamp, "shf.r.clamp.b32", "4444", uint32_t, uint32_t, uint32_t,
 			d[l] = n ? v : 0;                                                      \
 		}                                                                              \
 	}
-BFE(u32, "4444", uint32_t, uint32_t, false)
-BFE(s32, "4444", int32_t, uint32_t, true)
-BFE(u64, "8844", uint64_t, uint64_t, false)
-BFE(s64, "8844", int64_t, uint64_t, true)
+BFE(32, u32, "4444", uint32_t, uint32_t, false)
+BFE(32, s32, "4444", int32_t, uint32_t, true)
+BFE(64, u64, "8844", uint64_t, uint64_t, false)
+BFE(64, s64, "8844", int64_t, uint64_t, true)
 
 #define BFI(n, form, U)                                                                        \
 	OP(bfi_b##n, "bfi.b" #n, form)                                                         \
@@ -349,7 +353,7 @@ BFE(s64, "8844", int64_t, uint64_t, true)
 		const uint32_t *e = REG(const uint32_t, e);                                    \
 		EACH(m)                                                                        \
 		{                                                                              \
-			unsigned at = c[l] & 255, len = e[l] & 255;                            \
+			unsigned at = FIELD_##n(c[l]), len = FIELD_##n(e[l]);                  \
 			U mask = len >= n ? ~(U)0 : (U)(((U)1 << len) - 1);                    \
 			if (at >= n)                                                           \
 				mask = 0, at = 0;                                              \

@@ -46,6 +46,19 @@ __attribute__((noinline, cold)) static bool outside(
 	return true;
 }
 
+/* Several devices share the window: this one's access to what the lanes address. */
+__attribute__((noinline, cold)) static void allowed(
+	struct ptx_warp *w, const struct ptx_ins *i, const uint64_t *ad)
+{
+	EACH(w->mask)
+	{
+		if (ad[l] - w->window_base < w->window_span && ptx_denied(w, ad[l]))
+			ptx_fault(w, i, PTX_ILLEGAL_ADDRESS,
+				"address 0x%llx of another device, without access to it",
+				(unsigned long long)ad[l]);
+	}
+}
+
 /* The address of each lane as a host pointer, for `size` bytes; lanes not in the mask get that
  * of one that is.  True when the lanes lie side by side. */
 INLINE bool resolve(struct ptx_warp *w, const struct ptx_ins *i, char space, size_t size,
@@ -103,8 +116,11 @@ INLINE bool resolve(struct ptx_warp *w, const struct ptx_ins *i, char space, siz
 					w, i, l, PTX_SHARED_BASE + ad[l], size);
 				return false;
 			}
-			if (space == 'G' && outside(w, ad, size))
+			if (space == 'G' && outside(w, ad, size)) {
+				if (w->denied)
+					allowed(w, i, ad);
 				return false;
+			}
 			blame(w, i, ad, base, span, size,
 				space == 'S'   ? "shared"
 				: space == 'G' ? "global"
@@ -118,6 +134,8 @@ INLINE bool resolve(struct ptx_warp *w, const struct ptx_ins *i, char space, siz
 			IVDEP LANES ad[l] += host;
 		}
 	}
+	if ((space == 'G' || space == 'A') && w->denied)
+		allowed(w, i, ad);
 	LANES apart |= ad[l] ^ (ad[0] + l * size);
 	return all && !apart;
 }

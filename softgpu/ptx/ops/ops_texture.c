@@ -78,7 +78,7 @@ static unsigned char *surface_at(struct ptx_warp *w, const struct ptx_ins *i, un
 	}
 	address = level->address + (uint64_t)at[2] * level->slice +
 		  (uint64_t)at[1] * level->pitch + (uint64_t)at[0];
-	if (address - w->window_base > w->window_span - bytes)
+	if (address - w->window_base > w->window_span - bytes || ptx_denied(w, address))
 		ptx_fault(w, i, PTX_ILLEGAL_ADDRESS, "a surface outside of memory");
 	return (unsigned char *)(uintptr_t)address;
 }

@@ -37,14 +37,10 @@ static bool holds(enum video_compare compare, int64_t a, int64_t b)
 	}
 }
 
-/* By 32 at most; what does not fit is as large as can be, with the same low half. */
+/* By 32 at most, into PTX's 34 bits: what is above them is lost, and the last is the sign. */
 static int64_t shift_left(int64_t a, unsigned shift)
 {
-	const int64_t large = INT64_C(1) << 62;
-
-	if (shift == 32 && (a >= large >> 31 || a < -(large >> 31)))
-		return a < 0 ? -large : large;
-	return a * (INT64_C(1) << shift);
+	return (int64_t)((uint64_t)a << shift << 30) >> 30;
 }
 
 static int64_t apply(const struct video *v, int64_t a, int64_t b)
@@ -64,40 +60,50 @@ static int64_t apply(const struct video *v, int64_t a, int64_t b)
 	}
 }
 
-/* a * b + c, of which c has the sign of what is computed; negated is one more than inverted. */
-static uint32_t multiply_add(const struct video *v, int64_t a, int64_t b, uint32_t c)
+/* Where an H200 (2026-11-23) gives other results than PTX's text, it is the H200's.  Of what is
+ * unsigned and a whole word, sums and differences saturate at 0 alone. */
+static int64_t saturate(const struct video *v, int64_t r, unsigned bits)
+{
+	const bool sum = v->op == VIDEO_ADD || v->op == VIDEO_SUB || v->op == VIDEO_ABSDIFF;
+
+	if (sum && bits == 32 && !v->d_signed)
+		return r < 0 ? 0 : r;
+	return clamp(r, bits, v->d_signed);
+}
+
+/* a * b + c; negated is one more than inverted.  A whole word is signed whatever its type says,
+ * and so is c; an unsigned sum saturates at 0, but shifted it has 64 bits without a sign. */
+static uint32_t multiply_add(const struct video *v, uint32_t a, uint32_t b, uint32_t c)
 {
 	const bool is_signed = v->a_signed || v->b_signed || v->minus_product || v->minus_c;
-	__int128 r = (__int128)a * b;
-	int64_t result;
+	int64_t r = part(a, part_at[v->a].shift, part_at[v->a].bits, v->a_signed || !v->a) *
+		    part(b, part_at[v->b].shift, part_at[v->b].bits, v->b_signed || !v->b);
 
 	if (v->minus_product)
 		r = ~r;
 	if (v->minus_c)
 		c = ~c;
-	r += (is_signed ? (__int128)(int32_t)c : (__int128)c) +
-	     (v->plus_one || v->minus_product || v->minus_c);
-	result = (int64_t)(r >> v->scale);
-	if (!v->saturate)
-		return (uint32_t)result;
-	if (!is_signed && (uint64_t)result > UINT32_MAX)
-		return UINT32_MAX;
-	return (uint32_t)clamp(result, 32, is_signed);
+	r += (int64_t)(int32_t)c + (v->plus_one || v->minus_product || v->minus_c);
+	if (!is_signed && v->scale)
+		r = (int64_t)((uint64_t)r >> v->scale);
+	else
+		r >>= v->scale;
+	return (uint32_t)(v->saturate ? clamp(r, 32, is_signed) : r);
 }
 
 static uint32_t one(const struct video *v, uint32_t a, uint32_t b, uint32_t c)
 {
 	const unsigned shift = part_at[v->d].shift, bits = part_at[v->d].bits;
-	const int64_t pa = part(a, part_at[v->a].shift, part_at[v->a].bits, v->a_signed);
-	const int64_t pb = part(b, part_at[v->b].shift, part_at[v->b].bits, v->b_signed);
-	int64_t r = apply(v, pa, pb);
 	const uint32_t mask = (uint32_t)(UINT64_MAX >> (64 - bits)) << shift;
-	const int64_t second = v->d_signed ? (int64_t)(int32_t)c : (int64_t)c;
+	const int64_t second = part(c, 0, 32, v->d_signed);
+	int64_t r = apply(v, part(a, part_at[v->a].shift, part_at[v->a].bits, v->a_signed),
+		part(b, part_at[v->b].shift, part_at[v->b].bits, v->b_signed));
 
-	if (v->op == VIDEO_MAD)
-		return multiply_add(v, pa, pb, c);
 	if (v->saturate)
-		r = clamp(r, bits, v->d_signed);
+		r = saturate(v, r, bits);
+	/* A second operation has 32 bits of a sum or difference, and all of the rest. */
+	if (v->op == VIDEO_ADD || v->op == VIDEO_SUB)
+		r = part((uint32_t)r, 0, 32, v->d_signed);
 	switch (v->second) {
 	case VIDEO_PLUS: return (uint32_t)r + c;
 	case VIDEO_LEAST: return (uint32_t)(r < second ? r : second);
@@ -135,5 +141,7 @@ OP(video, "video", "x")
 	SRC_C(uint32_t);
 	memcpy(&v, &i->imm, sizeof(v));
 	EACH(m)
-	d[l] = v.parts > 1 ? side_by_side(&v, a[l], b[l], c[l]) : one(&v, a[l], b[l], c[l]);
+	d[l] = v.op == VIDEO_MAD ? multiply_add(&v, a[l], b[l], c[l])
+	       : v.parts > 1	 ? side_by_side(&v, a[l], b[l], c[l])
+				 : one(&v, a[l], b[l], c[l]);
 }

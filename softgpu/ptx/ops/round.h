@@ -66,10 +66,9 @@ static inline uint32_t ptx_round(
 			return finite ? sign | ptx_format_max(f) : sign | ptx_format_nan(f);
 		return sign | (ptx_format_max(f) + 1);
 	}
-	if (exponent == 0)
-		return sign; /* zero; a subnormal double is below everything here but tf32's rp
-			      */
-	mantissa |= UINT64_C(1) << 52;
+	if (exponent == 0 && !mantissa)
+		return sign;
+	mantissa |= UINT64_C(1) << 52; /* a subnormal double's too: it is tiny either way */
 	exponent -= 1023;
 	drop = 52 - (int)f->mantissa;
 	if (exponent < 1 - bias) {

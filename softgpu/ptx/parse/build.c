@@ -213,16 +213,15 @@ uint32_t ptx_build_temp(struct ptx_build *b, uint32_t size)
 	return b->temps[k][n];
 }
 
-uint32_t ptx_build_constant(
-	struct ptx_build *b, uint32_t size, uint64_t value, enum ptx_relocation_kind kind)
+uint32_t ptx_build_constant(struct ptx_build *b, uint32_t size, uint64_t value, uint32_t base)
 {
-	uint64_t mixed = (value ^ value >> 29) * UINT64_C(0x9e3779b97f4a7c15) + size + kind;
+	uint64_t mixed = (value ^ value >> 29) * UINT64_C(0x9e3779b97f4a7c15) + size + base;
 	struct ptx_constant **bucket = &b->constants[(mixed >> 40) % PTX_CONSTANT_BUCKETS], *c;
 	struct ptx_module *module = b->module;
 	uint32_t at, bytes = lanes_bytes(size);
 
 	for (c = *bucket; c; c = c->next)
-		if (c->value == value && c->size == size && c->kind == kind)
+		if (c->value == value && c->size == size && c->base == base)
 			return c->operand;
 
 	at = (uint32_t)module->pool_bytes;
@@ -250,13 +249,13 @@ uint32_t ptx_build_constant(
 		for (uint32_t l = 0; l < PTX_LANES; l++)
 			memcpy(module->pool + at + l * size, wide, size);
 	}
-	if (kind != PTX_FIXED) {
+	if (base != PTX_FIXED) {
 		b->relocations = ptx_build_grow(b, b->relocations, b->nrelocations,
 			&b->relocation_room, sizeof(*b->relocations));
-		b->relocations[b->nrelocations++] = (struct ptx_relocation){at, size, kind};
+		b->relocations[b->nrelocations++] = (struct ptx_relocation){at, size, base};
 	}
 	c = ptx_build_alloc(b, sizeof(*c));
-	*c = (struct ptx_constant){*bucket, value, size, at | 1, kind};
+	*c = (struct ptx_constant){*bucket, value, size, at | 1, base};
 	*bucket = c;
 	return c->operand;
 }

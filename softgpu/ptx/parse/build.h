@@ -17,7 +17,7 @@ enum ptx_symbol_kind {
 	PTX_SYM_REG,	 /* value: operand; size */
 	PTX_SYM_RANGE,	 /* slots[count] */
 	PTX_SYM_GLOBAL,	 /* value: offset in the module's block */
-	PTX_SYM_SHARED,	 /* value: offset; own: of the function, not of the module */
+	PTX_SYM_SHARED,	 /* value: index into the build's `shared` */
 	PTX_SYM_DYNAMIC, /* the launch's shared memory */
 	PTX_SYM_FRAME,	 /* value: offset in the frame: .local, and .param inside a function */
 	PTX_SYM_PARAM,	 /* value: offset in the kernel's parameters */
@@ -36,6 +36,7 @@ struct ptx_symbol {
 	uint32_t count; /* of a range, of targets */
 	uint64_t value;
 	bool own;
+	bool bound; /* a variable at the address `value`, of no module */
 	uint32_t *slots;
 	struct ptx_word *targets;
 	uint32_t depth; /* scope */
@@ -83,12 +84,26 @@ struct ptx_statement {
 	struct ptx_word text; /* opcode with its dots, for messages */
 };
 
-/* Pool entries that hold an address not known while decoding. */
-enum ptx_relocation_kind { PTX_FIXED, PTX_IN_BLOCK, PTX_IN_SHARED };
+/* What a value of the pool is relative to, where that is not known while decoding; from
+ * PTX_IN_SHARED on: that plus the index of a shared variable. */
+enum { PTX_FIXED, PTX_IN_BLOCK, PTX_IN_SHARED };
+
+/* A .shared variable (shared.c). */
+struct ptx_shared {
+	uint32_t bytes, align;
+	uint32_t offset;  /* once it is placed */
+	uint32_t kernels; /* that reach it */
+	bool everywhere;  /* its address is in memory: any kernel may reach it */
+};
+
+/* A function names the variable; or a kernel reaches it. */
+struct ptx_shared_use {
+	uint32_t function, variable;
+};
 
 struct ptx_relocation {
 	uint32_t offset, size;
-	enum ptx_relocation_kind kind;
+	uint32_t base; /* PTX_IN_… */
 };
 
 struct ptx_fixup {
@@ -111,7 +126,7 @@ struct ptx_constant {
 	struct ptx_constant *next;
 	uint64_t value;
 	uint32_t size, operand;
-	enum ptx_relocation_kind kind;
+	uint32_t base;
 };
 
 struct ptx_chunk {
@@ -142,6 +157,10 @@ struct ptx_build {
 	uint32_t code_room, pool_room, function_room, global_room, call_room;
 	struct ptx_relocation *relocations;
 	uint32_t nrelocations, relocation_room;
+	struct ptx_shared *shared;
+	uint32_t nshared, shared_room;
+	struct ptx_shared_use *uses, *pairs;
+	uint32_t nuses, use_room;
 	struct ptx_fixup *fixups; /* branches of this function whose label is not resolved */
 	uint32_t nfixups, fixup_room;
 	uint32_t *branches; /* instructions whose imm is a target's index */
@@ -184,6 +203,12 @@ bool ptx_known_opcode(struct ptx_word word);
 bool ptx_known_register(struct ptx_word word);
 bool ptx_known_modifier(const char *mod);
 
+/* shared.c: a new variable's index; the function that is read names it; where they all lie,
+ * once all is read. */
+uint32_t ptx_shared_add(struct ptx_build *b, uint64_t bytes, uint32_t align);
+void ptx_shared_use(struct ptx_build *b, uint32_t variable);
+void ptx_shared_layout(struct ptx_build *b);
+
 void *ptx_build_alloc(struct ptx_build *b, size_t size); /* zeroed; lives as long as b */
 void *ptx_build_grow(
 	struct ptx_build *b, void *array, uint32_t used, uint32_t *room, size_t item);
@@ -198,8 +223,7 @@ struct ptx_function *ptx_build_function(struct ptx_build *b); /* the one being r
 /* A register of `size` bytes (1: predicate) of this function. */
 uint32_t ptx_build_reg(struct ptx_build *b, uint32_t size);
 uint32_t ptx_build_temp(struct ptx_build *b, uint32_t size); /* until the statement's end */
-uint32_t ptx_build_constant(
-	struct ptx_build *b, uint32_t size, uint64_t value, enum ptx_relocation_kind kind);
+uint32_t ptx_build_constant(struct ptx_build *b, uint32_t size, uint64_t value, uint32_t base);
 uint32_t ptx_build_frame(struct ptx_build *b, uint32_t size, uint32_t align);
 
 /* Appends an instruction; NULL name is not allowed.  The handler must exist, or the statement

@@ -28,6 +28,17 @@ static bool takes_memory(enum ptx_builtin builtin)
 	       builtin == PTX_RUNTIME_BUFFER || builtin == PTX_RUNTIME_BUFFER_OF;
 }
 
+static void place_shared(struct ptx_build *b)
+{
+	for (uint32_t k = 0; k < b->npointers; k++) {
+		const struct ptx_symbol *symbol = ptx_build_find(b, b->pointers[k].name);
+
+		if (symbol && symbol->kind == PTX_SYM_SHARED)
+			b->shared[symbol->value].everywhere = true;
+	}
+	ptx_shared_layout(b);
+}
+
 /* Branches and addresses get their final values. */
 void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 {
@@ -68,6 +79,7 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 		if (!module->heap)
 			ptx_build_fail(b, 0, "out of memory");
 	}
+	place_shared(b);
 	for (uint32_t k = 0; k < b->npointers; k++) {
 		struct ptx_pointer *p = &b->pointers[k];
 		struct ptx_symbol *symbol = ptx_build_find(b, p->name);
@@ -77,9 +89,9 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 			value += PTX_CODE_BASE + 16 * symbol->value;
 		} else if (symbol && symbol->kind == PTX_SYM_GLOBAL &&
 			   symbol->value != UINT64_MAX) {
-			value += module->block + symbol->value;
+			value += (symbol->bound ? 0 : module->block) + symbol->value;
 		} else if (symbol && symbol->kind == PTX_SYM_SHARED) {
-			value += symbol->value;
+			value += b->shared[symbol->value].offset;
 		} else {
 			b->error->status = PTX_NOT_FOUND;
 			b->error->line = p->line;
@@ -93,8 +105,9 @@ void ptx_link_module(struct ptx_build *b, ptx_allocate allocate, void *arg)
 	put_values(b);
 	for (uint32_t k = 0; k < b->nrelocations; k++) {
 		struct ptx_relocation *r = &b->relocations[k];
-		uint64_t add = r->kind == PTX_IN_BLOCK ? module->block
-						       : (module->shared_bytes + 127) & ~127u;
+		uint64_t add = r->base == PTX_IN_BLOCK
+				       ? module->block
+				       : b->shared[r->base - PTX_IN_SHARED].offset;
 
 		for (uint32_t l = 0; l < PTX_LANES; l++) {
 			unsigned char *p = module->pool + r->offset + l * r->size;

@@ -110,7 +110,7 @@ void ptx_kernel_info(const struct ptx_kernel *kernel, struct ptx_kernel_info *in
 		.params = f->params,
 		.param_count = f->nparams,
 		.param_bytes = f->param_bytes,
-		.static_shared = ptx_static_shared(module, f),
+		.static_shared = f->shared_bytes,
 		.local_bytes = f->frame_bytes,
 		.const_bytes = module->const_bytes,
 		.registers = f->reg_count < 16	  ? 16

@@ -268,11 +268,12 @@ static uint32_t symbol_address(struct ptx_build *b, const struct ptx_symbol *sym
 		if (symbol->value == UINT64_MAX)
 			ptx_build_lacks(b, "no definition of the variable %.*s", (int)o->word.n,
 				o->word.p);
-		d = ptx_build_constant(b, 8, value, PTX_IN_BLOCK);
+		d = ptx_build_constant(b, 8, value, symbol->bound ? PTX_FIXED : PTX_IN_BLOCK);
 		return resize(b, d, 8, size, false);
 	case PTX_SYM_SHARED:
+		ptx_shared_use(b, (uint32_t)symbol->value);
 		return ptx_build_constant(
-			b, size, value, symbol->own ? PTX_IN_SHARED : PTX_FIXED);
+			b, size, (uint64_t)o->offset, PTX_IN_SHARED + (uint32_t)symbol->value);
 	case PTX_SYM_PARAM:
 		d = ptx_build_constant(b, 8, PTX_PARAM_BASE + value, PTX_FIXED);
 		return resize(b, d, 8, size, false);

@@ -409,18 +409,32 @@ static bool read_version(struct ptx_build *b, struct ptx_word text)
 	return b->module->version != 0;
 }
 
-/* Of the pragmas of a module only our own means anything. */
+/* Past TEXT, if that is next. */
+static bool past_text(struct ptx_scan *s, const char *text, size_t n)
+{
+	if ((size_t)(s->end - s->p) <= n || memcmp(s->p, text, n))
+		return false;
+	s->p += n;
+	return true;
+}
+
+/* Of the pragmas of a module only our own mean anything. */
 static void read_pragma(struct ptx_build *b)
 {
-	static const char own[] = PTX_PRAGMA_REGISTERS;
-	const size_t n = strlen(strchr(own, '"'));
+	static const char registers[] = PTX_PRAGMA_REGISTERS, symbols[] = PTX_PRAGMA_SYMBOL;
+	const char *limit = strchr(registers, '"'), *bound = strchr(symbols, '"');
 	struct ptx_scan *s = &b->scan, start;
+	struct ptx_symbol *symbol;
 
 	ptx_scan_skip(s);
 	start = *s;
-	if ((size_t)(s->end - s->p) > n && !memcmp(s->p, strchr(own, '"'), n)) {
-		s->p += n;
+	if (past_text(s, limit, strlen(limit))) {
 		b->module->max_registers = (unsigned)ptx_read_int(b);
+		*s = start;
+	} else if (past_text(s, bound, (size_t)(strchr(bound, '%') - bound))) {
+		symbol = ptx_build_symbol(b, ptx_read_word(b), PTX_SYM_GLOBAL);
+		symbol->bound = true;
+		symbol->value = (uint64_t)ptx_read_int(b);
 		*s = start;
 	}
 	ptx_scan_past(s, ';');
@@ -543,6 +557,9 @@ struct ptx_module *ptx_parse(
 		free(chunk);
 	}
 	free(b->relocations);
+	free(b->shared);
+	free(b->uses);
+	free(b->pairs);
 	free(b->fixups);
 	free(b->branches);
 	free(b->pointers);

@@ -211,8 +211,13 @@ void ptx_variable_global(struct ptx_build *b, bool is_const, bool is_extern)
 					(int)decl.name.n, decl.name.p);
 			continue;
 		}
+		if (is_extern && symbol->bound) {
+			symbol->bytes = decl.bytes;
+			continue;
+		}
 		at = (b->data_bytes + decl.align - 1) & ~(uint64_t)(decl.align - 1);
 		symbol->value = at;
+		symbol->bound = false;
 		symbol->bytes = decl.bytes;
 		if (is_extern) {
 			/* Defined elsewhere, or below; addressed only if it turns up. */
@@ -247,12 +252,6 @@ void ptx_variable_shared(struct ptx_build *b, bool is_extern)
 	struct ptx_symbol *symbol;
 
 	do {
-		bool inside = b->function != UINT32_MAX;
-		bool own = inside && ptx_build_function(b)->is_kernel;
-		uint32_t *total =
-			own ? &ptx_build_function(b)->shared_bytes : &b->module->shared_bytes;
-		uint64_t at;
-
 		ptx_variable_declaration(b, &decl);
 		if (is_extern && !decl.bytes)
 			decl.is_unsized = true;
@@ -265,13 +264,9 @@ void ptx_variable_shared(struct ptx_build *b, bool is_extern)
 		symbol = ptx_build_symbol(b, decl.name, PTX_SYM_SHARED);
 		if (symbol->bytes)
 			continue;
-		at = (*total + decl.align - 1) & ~(uint64_t)(decl.align - 1);
-		if (at + decl.bytes > PTX_MAX_SHARED)
-			ptx_build_fail(b, b->scan.line, "too much shared memory");
-		symbol->value = at;
-		symbol->own = own;
+		symbol->value = ptx_shared_add(b, decl.bytes, decl.align);
 		symbol->bytes = decl.bytes;
-		*total = (uint32_t)(at + decl.bytes);
+		ptx_shared_use(b, (uint32_t)symbol->value);
 	} while (ptx_scan_accept(&b->scan, ','));
 	ptx_read_char(b, ';');
 }

@@ -25,6 +25,7 @@
 #define TURNS_ALONE 32
 
 struct ptx_window ptx_device_window;
+const atomic_uchar *ptx_denied_map;
 _Thread_local struct ptx_worker *ptx_current;
 
 static struct {
@@ -109,7 +110,7 @@ void *ptx_generic(struct ptx_warp *w, const struct ptx_ins *i, unsigned lane, ui
 		ptx_fault(w, i, PTX_MISALIGNED_ADDRESS, "misaligned address 0x%llx",
 			(unsigned long long)address);
 	if (address - w->window_base < w->window_span &&
-		w->window_span - (address - w->window_base) >= size)
+		w->window_span - (address - w->window_base) >= size && !ptx_denied(w, address))
 		return (void *)(uintptr_t)address;
 	if (!space && ptx_outside(address, size))
 		return (void *)(uintptr_t)address;
@@ -212,6 +213,8 @@ static struct ptx_group *group_new(struct ptx_run_state *run)
 			w->param_bytes = f->param_bytes;
 			w->window_base = ptx_device_window.base;
 			w->window_span = ptx_device_window.span;
+			w->denied = ptx_denied_map;
+			w->device_bit = (unsigned char)(1u << launch->device);
 			for (uint32_t l = 0; l < PTX_LANES; l++) {
 				uint32_t t = n * PTX_LANES + l;
 
@@ -466,6 +469,11 @@ static void *pool_thread(void *arg)
 	return NULL;
 }
 
+void ptx_denied_set(const atomic_uchar *denied)
+{
+	ptx_denied_map = denied;
+}
+
 int ptx_init(const struct ptx_window *window, unsigned threads)
 {
 	struct sigaction action = {.sa_sigaction = on_fault};
@@ -543,8 +551,7 @@ enum ptx_status ptx_launch_check(const struct ptx_launch *launch, struct ptx_err
 		g[1] % c[1] || g[2] % c[2])
 		return refuse(error, PTX_INVALID, 0, "%s: a cluster of %ux%ux%u blocks",
 			f->name, c[0], c[1], c[2]);
-	if ((uint64_t)ptx_static_shared(launch->kernel->module, f) + launch->dynamic_shared >
-		PTX_MAX_SHARED)
+	if ((uint64_t)f->shared_bytes + launch->dynamic_shared > PTX_MAX_SHARED)
 		return refuse(error, PTX_INVALID, 0, "%s: %u bytes of shared memory", f->name,
 			launch->dynamic_shared);
 	if (f->bad_line)
@@ -571,8 +578,7 @@ static enum ptx_status run_grid(const struct ptx_launch *launch, uint64_t deadli
 		return refuse(error, PTX_INVALID, 0, "%s: no parameters",
 			launch->kernel->function->name);
 	run.function = launch->kernel->function;
-	run.static_shared =
-		(ptx_static_shared(module, run.function) + align - 1) & ~(align - 1);
+	run.static_shared = (run.function->shared_bytes + align - 1) & ~(align - 1);
 	run.shared_bytes = run.static_shared + launch->dynamic_shared;
 	run.ngroups = (uint64_t)(g[0] / c[0]) * (g[1] / c[1]) * (g[2] / c[2]);
 	run.grid_id = atomic_fetch_add(&grids, 1) + 1;
@@ -616,7 +622,10 @@ static enum ptx_status run_move(
 	struct ptx_run_state run = {.launch = launch, .module = launch->kernel->module};
 	struct ptx_worker worker = {.run = &run}, *before = ptx_current;
 	struct ptx_block block = {.run = &run};
-	struct ptx_warp warp = {.block = &block};
+	struct ptx_warp warp = {.block = &block,
+		.window_base = ptx_device_window.base,
+		.denied = ptx_denied_map,
+		.device_bit = (unsigned char)(1u << launch->device)};
 	int how;
 
 	worker.warp = &warp;

@@ -201,12 +201,22 @@ static bool read_launch(struct ptx_warp *w, const struct ptx_call *call, unsigne
 
 /* ---- Copies and fills ---- */
 
+static bool denied(const struct ptx_warp *w, uint64_t address, uint64_t size)
+{
+	const uint64_t step = UINT64_C(1) << PTX_DENIED_SHIFT;
+
+	for (uint64_t at = address; at < address + size; at = (at / step + 1) * step)
+		if (ptx_denied(w, at))
+			return true;
+	return false;
+}
+
 static const unsigned char *reached(struct ptx_warp *w, uint64_t address, uint64_t size)
 {
 	const struct ptx_window *window = &ptx_device_window;
 
 	if (address - window->base < window->span &&
-		window->span - (address - window->base) >= size)
+		window->span - (address - window->base) >= size && !denied(w, address, size))
 		return (const unsigned char *)(uintptr_t)address;
 	if (!ptx_outside(address, size))
 		ptx_fault(w, NULL, PTX_ILLEGAL_ADDRESS, "a copy at the illegal address 0x%llx",
